@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels.authoring.lint import lint, read
-from dpmodels.contract.columns import Continuous, Datetime, computed
+from dpmodels.contract.columns import Continuous, Datetime, Integer, computed
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
@@ -26,6 +26,12 @@ OF_COUNT = (
     "no number of rows is declared: where it is public, `rows: {min: …, max: …}` has `nacre plan` say whether delta is "
     "too large for it; a run refuses a table with fewer rows, or more"
 )
+LEVELS = (
+    "{}: few whole numbers, of which a report joins neighbors to groups; if each is to have a rate of its own, as the "
+    "stages of a reminder, write `type: categorical, values: [{}, …]`"
+)
+MOST_LEVELS = 8
+"""Whole numbers up to which they may be stages, of which each matters."""
 MADE_LIKE_REAL = (
     "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, where real "
     "keys have this form: choose a pattern that no real key has, such as another first letter"
@@ -37,7 +43,7 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    asked = (_of_continuous, _of_rules, _of_keys, _of_count)
+    asked = (_of_continuous, _of_levels, _of_rules, _of_keys, _of_count)
     further = (sentence for sentences_of in asked for sentence in sentences_of(contract))
     return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *further]
 
@@ -46,6 +52,16 @@ def _of_count(contract: Any) -> Iterator[str]:
     """Ask for the number of rows of a table of records, which says before a charge whether a delta is too large."""
     if contract.is_table and contract.rows is None and not contract.unit.user:
         yield OF_COUNT
+
+
+def _of_levels(contract: Any) -> Iterator[str]:
+    """Say of whole numbers that may be stages, beside a target with classes, that a report joins them."""
+    if not contract.is_table or contract.classes < 2:
+        return
+    numbers = {name: one for name, one in contract.columns.items() if isinstance(one, Integer) and not one.computed}
+    if few := {name: one for name, one in numbers.items() if 3 <= one.high - one.low + 1 <= MOST_LEVELS}:
+        low = int(next(iter(few.values())).low)
+        yield LEVELS.format(", ".join(few), f"{low}, {low + 1}")
 
 
 def _of_rules(contract: Any) -> Iterator[str]:

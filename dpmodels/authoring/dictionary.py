@@ -18,6 +18,7 @@ from dpmodels.authoring.facts import (
     between,
     bound,
     joined,
+    keyed,
     listed,
     scalars,
     stepping,
@@ -83,7 +84,8 @@ def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
-    return {"": {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}}
+    facts = {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}
+    return {"": {name: keyed(one) if one.kind == "text" else one for name, one in facts.items()}}
 
 
 def _check_lengths(text: str, delimiter: str, headings: int) -> None:

@@ -65,6 +65,8 @@ NARROWING = ("within", "among", "across", "per", "innerhalb", "je", "pro")
 """Those that say of what a value is, and take nothing back."""
 ANSWERS = re.compile(r"\b(yes|ja) (or|oder) (no|nein)\b")
 """What names two values, of which `no` qualifies nothing."""
+UNIT = re.compile(r"(?:cents?|euros?|€|kg|g|mg|kwh|km|m²|h|%) (?:je|pro|per) [\w²³]+")
+"""A unit, which takes nothing back of how many decimals there are."""
 SEPARATE = re.compile(rf"\b({EMPTY}),\s+(?=(?:{WHEN})\b)", re.IGNORECASE)
 """A comma that stands before a condition, as in German it does."""
 OF_HUNDREDS = 'whole hundreds, which docs/how-do-i.md says how to keep under "values in whole hundreds"'
@@ -90,13 +92,14 @@ def _attributes(description: str) -> dict[str, Any]:
     """
     attributes, qualifying = dict[str, Any](), list[str]()
     phrases = [" ".join(part.split()).casefold() for part in END.split(SEPARATE.sub(r"\1 ", description))]
+    said = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
     spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
     for phrase in phrases:
         one = dict(_attributes_of(phrase))
         if any(attributes.setdefault(name, value) != value for name, value in one.items()):
             return {}
         words = QUALIFYING.findall(ANSWERS.sub(" ", phrase))
-        if not one and words:
+        if not one and words and not ("decimals" in said and UNIT.fullmatch(phrase)):
             qualifying.append(phrase)
             if not (CONDITIONAL.match(phrase) or {*words} <= {*spoken_for}):
                 return {}

@@ -528,6 +528,7 @@ ONE_KEY = [
     ("h.csv", "name,type\nwho,primary key\nvisit,int\n"),
     ("i.csv", "name,type,eindeutig\nwho,id,ja\nvisit,int,nein\n"),
     ("j.csv", "name,type\nwho,Primärschlüssel\nvisit,id\n"),
+    ("o.csv", "name,type,note\nwho,text,eindeutig\nvisit,int,\n"),
     ("k.sql", "CREATE TABLE t (who text PRIMARY KEY, visit int)"),
     ("l.sql", "CREATE TABLE t (who text, visit int, PRIMARY KEY (who))"),
     ("m.sql", "CREATE TABLE t (who uuid UNIQUE, visit int)"),

@@ -15,6 +15,8 @@ from dpmodels.authoring.phrases import OF_HUNDREDS, with_phrases
     [
         ("Preis in EUR, eine Dezimale", {"decimals": 1}),
         ("one decimal; may be missing", {"decimals": 1, "nullable": True}),
+        ("Cent je kWh, zwei Nachkommastellen", {"decimals": 2}),
+        ("rounded per site, one decimal", {}),
         ("Dose (rounded to two decimals).", {"decimals": 2}),
         ("mit 2 Nachkommastellen", {"decimals": 2}),
         ("Fehlt manchmal. Eine Dezimale.", {"decimals": 1, "nullable": True}),

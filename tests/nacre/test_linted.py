@@ -44,6 +44,25 @@ def test_faults_are_returned_and_shown_a_line_each() -> None:
     assert "no number of rows" not in repr(nacre.lint(CAUTIOUS))  # of users, of whom rows are no count
 
 
+@pytest.mark.parametrize(
+    ("stages", "target", "is_said"),
+    [
+        ((0, 4), "late", True),
+        ((0, 7), "late", True),
+        ((0, 1), "late", False),
+        ((0, 8), "late", False),
+        ((0, 4), "", False),
+    ],
+)
+def test_few_whole_numbers_beside_a_target_may_be_stages(stages: tuple[int, int], target: str, is_said: bool) -> None:
+    stage = {"type": "integer", "min": stages[0], "max": stages[1]}
+    columns = {"stage": stage, "late": {"type": "boolean"}}
+    linted = nacre.lint({"name": "bills", "columns": columns, **({"target": target} if target else {})})
+    said = "stage: few whole numbers, of which a report joins neighbors to groups"
+    assert any(caution.startswith(said) for caution in linted.cautions) == is_said
+    assert not is_said or "values: [0, 1, …]" in repr(linted)
+
+
 def test_cautions_are_shown_beneath_and_a_page_obeys_no_name() -> None:
     linted = nacre.lint(CAUTIOUS)
     assert repr(linted).startswith("faults: none\ncautions: only the first 3 rows of each user are used")
