@@ -92,14 +92,14 @@ def _attributes(description: str) -> dict[str, Any]:
     """
     attributes, qualifying = dict[str, Any](), list[str]()
     phrases = [" ".join(part.split()).casefold() for part in END.split(SEPARATE.sub(r"\1 ", description))]
-    said = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
+    names = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
     spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
     for phrase in phrases:
         one = dict(_attributes_of(phrase))
         if any(attributes.setdefault(name, value) != value for name, value in one.items()):
             return {}
         words = QUALIFYING.findall(ANSWERS.sub(" ", phrase))
-        if not one and words and not ("decimals" in said and UNIT.fullmatch(phrase)):
+        if not one and words and not ("decimals" in names and UNIT.fullmatch(phrase)):
             qualifying.append(phrase)
             if not (CONDITIONAL.match(phrase) or {*words} <= {*spoken_for}):
                 return {}
