@@ -68,6 +68,12 @@ def pair_weights(workload: Sequence[Tables], names: Sequence[str]) -> Whole:
     return weights
 
 
+def named_pairs(workload: Sequence[Tables], names: Sequence[str]) -> frozenset[tuple[int, int]]:
+    """Return the pairs of columns that are asked for by name, by their places among ``names``."""
+    every = [sorted(names.index(name) for name in tables.columns if name in names) for tables in workload]
+    return frozenset(pair for places in every for pair in combinations(places, 2))
+
+
 def cell_weights(workload: Sequence[Tables], names: Sequence[str], numbers: Collection[str]) -> list[int]:
     """Return for each column the largest weight with which it is named together with a category, else 1.
 

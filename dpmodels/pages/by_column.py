@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of, with_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved
 from dpmodels.pages.page import percent_up
@@ -90,9 +90,11 @@ def by_column(report: Facts) -> ByColumn | None:
         return None
     kinds = {ALONE: _alone(known), **_figures(known), (f"rate of {_of_rates(report)}", OF_RATES): _rates(known)}
     kinds = {title: cells for title, cells in kinds.items() if cells}
-    columns = [*report["columns"], *report.get("derived", ())][:MOST]
-    lines = tuple((one["name"], tuple(cells.get(one["name"], ()) for cells in kinds.values())) for one in columns)
-    at_once = AT_ONCE if len(lines) > AT_ONCE + FEW else len(lines)
+    columns = sorted([*report["columns"], *report.get("derived", ())], key=lambda one: one["name"] in known.dropped)
+    names = [one["name"] for one in columns[:MOST]]
+    lines = tuple((name, tuple(cells.get(name, ()) for cells in kinds.values())) for name in names)
+    received = sum(name not in known.dropped for name, _ in lines)
+    at_once = AT_ONCE if received > AT_ONCE + FEW else received
     return ByColumn((*kinds,), lines, at_once, known.dropped)
 
 
@@ -146,8 +148,9 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
     kinds = dict[tuple[str, str], Cells]()
     for figure, words in FIGURES.items():
         errors = errors_of(known.report, figure)
-        few = set() if figure == "mean" else {one["name"] for one in known.report["columns"] if has_few_values(one)}
-        stated = [one["name"] for one in known.report["columns"] if figure in one and one["name"] not in few]
+        every = with_figures(known.report)
+        few = set() if figure == "mean" else {one["name"] for one in every if has_few_values(one)}
+        stated = [one["name"] for one in every if figure in one and one["name"] not in few]
         kinds[words[0] if has_first_rows(known.report) else ", ".join(words), OF_ITSELF] = {
             name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
         } | {one["name"]: (Judgement(BAD, UNKNOWN),) for one in amounts_of(known.report)}

@@ -179,7 +179,7 @@ def yardstick(column: Facts, figure: str) -> Yardstick:
     A mean near 0 is held against a part of large values, and a quantile of years against how far it is from the mean.
     Reports of page layouts up to 18 do not say how far values lie apart.
     """
-    mean, quantile = (float(column[key]["estimate"]) for key in ("mean", "p99"))
+    mean, quantile = (float(column.get(key, {}).get("estimate", 0.0)) for key in ("mean", "p99"))
     apart = float(column["mean"].get("synthetic_stddev") or math.inf)
     if figure == "mean":
         part = abs(quantile) / SKEWED

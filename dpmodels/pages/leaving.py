@@ -10,14 +10,14 @@ from dpmodels.plural import counted
 
 FILES = "files may leave"
 AT_MAKING = (
-    "When this page was made, no officer had signed that these files may leave. If `officer.sig` lies beside it, one "
-    "may have since: `nacre verify FOLDER --officer-key KEY` says whether yours did. Until then send and use nothing."
+    "Whether an officer let these files leave stands in `officer.sig` beside this page, which "
+    "`nacre verify FOLDER --officer-key KEY` reads. Without it, nothing here is to be sent or used."
 )
 """What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
-these words stay true whatever happens after."""
+these words are true before that and after."""
 PROPOSED = (
-    "when this file was made, no officer had signed that these files may leave; officer.sig beside them, if there is "
-    "one, says so since: nacre verify FOLDER --officer-key KEY"
+    "whether an officer let these files leave stands in officer.sig beside them, if there is one: "
+    "nacre verify FOLDER --officer-key KEY"
 )
 """What the contract for machines says of it."""
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"

@@ -71,15 +71,17 @@ class Multiples:
 def multiples(columns: Sequence[Facts]) -> list[Multiples]:
     """Draw the columns table by table, in the order of the schema, long lists of categories and derived columns last.
 
-    Of many columns those with a warning are drawn at once.
+    Of many columns those with a warning are drawn at once. Those that nobody receives are not.
     """
     tables: dict[str, list[Facts]] = {}
     for one in columns:
         tables.setdefault(one.get("table", ""), []).append(one)
     room, drawn = MOST, list[Multiples]()
     for table, members in tables.items():
-        warned_first = sorted(range(len(members)), key=lambda place: "warning" not in members[place])[:room]
-        number = FIRST if len(warned_first) > FIRST + FEW else FIRST + FEW
+        ranks = [("mark" in one, "warning" not in one) for one in members]
+        warned_first = sorted(range(len(members)), key=ranks.__getitem__)[:room]
+        received = sum("mark" not in one for one in members)
+        number = min(received, FIRST if len(warned_first) > FIRST + FEW else FIRST + FEW)
         first, further = (
             [column_figure(one) for one in sorted((members[place] for place in sorted(some)), key=_order)]
             for some in (warned_first[:number], warned_first[number:])
@@ -129,9 +131,7 @@ def column_figure(column: Facts) -> Figure:
         figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         figure = replace(figure, rows=_all_of(column)) if len(groups) < len(labels) else figure
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
-    return replace(
-        figure, foot=" · ".join(notes), more=ranges, brief=column.get("mark") or _in_brief(column, len(groups))
-    )
+    return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))
 
 
 def _is_of_two(column: Facts) -> bool:
@@ -245,13 +245,15 @@ def pairs_figure(facts: Facts) -> Figure | None:
 def pair_tables(facts: Facts) -> list[Figure]:
     """Draw some pairs of columns in groups, as they were released beside the synthetic rows.
 
-    Those of which noise hides that the columns depend on each other are left out, but for the one farthest off.
+    Those of which noise hides that the columns depend on each other are left out, but for the one farthest off and
+    those that a workload asks for.
     """
     pairs = facts.get("pairs") or {}
     within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
     farthest = max(within.values(), default=0.0)
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
+    hidden -= {(*one["columns"],) for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]}
     shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) not in hidden]
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
 

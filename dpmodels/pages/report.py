@@ -13,6 +13,7 @@ from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
+from dpmodels.pages.figures.means import with_figures
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.glance import (
     AS_A_RULE,
@@ -20,6 +21,7 @@ from dpmodels.pages.glance import (
     example,
     fits,
     has_few_values,
+    not_handed_over,
     notes_of,
     sentences_in_short,
     warned_columns,
@@ -96,7 +98,7 @@ def render(facts: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> s
 
 def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     """Lay the facts of a run out that drew rows, of columns that have figures."""
-    numbers = [number_row(one) for one in facts["columns"] if "mean" in one]
+    numbers = _numbers(facts)
     tables, pairs, small = strip(multiples(received_columns(facts)), pairs_figure(facts))
     return render_page(
         "report.html",
@@ -152,16 +154,23 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
     ]
 
 
+def _numbers(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return the table of means of what is handed over."""
+    dropped = not_handed_over(report)
+    return [number_row(one) for one in with_figures(report) if "mean" in one and one["name"] not in dropped]
+
+
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
     means, years = one.get("unseen", {}).get("means", ()), is_of_years(one)
+    has_quantile = "p99" in one and not has_few_values(one)
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
         short(one["mean"]["estimate"], years),
         "" if synthetic is None else short(synthetic, years),
         _within(one, "mean"),
-        *(("", "") if has_few_values(one) else (short(one["p99"]["estimate"], years), _within(one, "p99"))),
+        *((short(one["p99"]["estimate"], years), _within(one, "p99")) if has_quantile else ("", "")),
         *(ends(*means, of_years=years) if means else ("", "")),
     )
 

@@ -332,8 +332,9 @@ def _avoided(known: Known, figure: str) -> list[str]:
 
 
 def amounts_of(report: Facts) -> list[Facts]:
-    """Return the derived columns that are numbers: no error of their means is known."""
-    return [one for one in report.get("derived", ()) if one["ordered"] and not DAY.match(one["labels"][0])]
+    """Return the derived columns that are numbers, and of whose means no error is known."""
+    numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
+    return [one for one in numbers if not DAY.match(one["labels"][0])]
 
 
 def has_first_rows(report: Facts) -> bool:

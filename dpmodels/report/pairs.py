@@ -10,7 +10,7 @@
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -26,7 +26,7 @@ from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
-from dpmodels.report.within import drawn
+from dpmodels.report.within import asked_first, drawn
 
 MOST_COLUMNS = 100
 """Columns of a table whose pairs are listed, the first ones."""
@@ -58,12 +58,14 @@ def pairs_of(
     return dict(sorted(pairs.items()))
 
 
-def pair_facts(pairs: Mapping[Places, Pair]) -> dict[str, Any]:
-    """List the distances of all pairs, and the shares of those that a report draws."""
+def pair_facts(pairs: Mapping[Places, Pair], asked: Collection[Places] = ()) -> dict[str, Any]:
+    """List the distances of all pairs, and the shares of those that a report draws: those ``asked`` for first."""
     distances = [[*places, *pair.figures] for places, pair in pairs.items()]
+    places = drawn(distances, asked)
     return {
         "distances": distances,
-        "tables": [{"columns": [*places], **pairs[places].facts()} for places in drawn(distances)],
+        "tables": [{"columns": [*two], **pairs[two].facts()} for two in places],
+        **({"asked_for": number} if (number := asked_first(places, asked)) else {}),
     }
 
 

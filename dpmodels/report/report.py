@@ -6,7 +6,7 @@ Privacy: post-processing of what was released, the synthetic rows and public par
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from dpmodels.codec.encode import Records
 from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.workload import named_pairs
 from dpmodels.methods.parts.marginals import Marginal, Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
-from dpmodels.report.derived import derived_facts
+from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import (
     NORMAL_95,
     Measured,
@@ -75,7 +76,7 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    together = _pairs(marginals, overview, pairs)
+    together = _pairs(marginals, overview, pairs, named_pairs(line.contract.workload, list(overview.modelled)))
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -211,14 +212,16 @@ def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]
     return {"rates": rates} if rates else {}
 
 
-def _pairs(marginals: Marginals | None, schema: Schema, pairs: Mapping[Places, Pair]) -> dict[str, Any] | None:
+def _pairs(
+    marginals: Marginals | None, schema: Schema, pairs: Mapping[Places, Pair], asked: Collection[Places]
+) -> dict[str, Any] | None:
     """Say how far off the share of one pair of cells of two columns is on average, and how far every two columns."""
     if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
         return None
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
     target = {} if schema.target_index is None else {"target": schema.target_index}
-    return cells | target | pair_facts(pairs)
+    return cells | target | pair_facts(pairs, asked)
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dpmodels.methods.registry import create
 from dpmodels.methods.tables.tree import NacreTree
 from dpmodels.releases.contract import tree_of
 from dpmodels.report.bins import CellTally
-from dpmodels.report.derived import derived_facts
+from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import column_facts, with_cut
 

@@ -4,7 +4,7 @@ Privacy: post-processing of a publishable report.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.statistics.normal import HALF_NORMAL, NORMAL_95
@@ -82,14 +82,20 @@ def rate_within(released: float, stddev: float, synthetic: float) -> float:
     return pair_within([HALF_NORMAL * stddev, abs(released - synthetic), NORMAL_95 * stddev])
 
 
-def drawn(distances: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+def asked_first(places: Sequence[tuple[int, int]], asked: Collection[tuple[int, int]]) -> int:
+    """Return how many of the pairs that a report draws stand first because a workload asks for them."""
+    return next((number for number, one in enumerate(places) if one not in asked), len(places))
+
+
+def drawn(distances: Sequence[Sequence[float]], asked: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
     """Return the places of the pairs that a report draws, of all that it lists.
 
-    These are the pairs that depend most on each other as released, beyond what noise and chance make of it on average,
-    and the one that may be farthest off.
+    These are the pairs that a workload asks for by name, those that depend most on each other as released, beyond what
+    noise and chance make of it on average, and the one that may be farthest off.
     """
     strength = {(int(one[0]), int(one[1])): one[6] - one[8] for one in distances}
     within = {(int(one[0]), int(one[1])): one[5] for one in distances}
-    related = sorted((one for one in strength if strength[one] > 0), key=lambda one: -strength[one])
+    drawable = (one for one in strength if strength[one] > 0 or one in asked)
+    related = sorted(drawable, key=lambda one: (one not in asked, -strength[one]))
     farthest = sorted(within, key=lambda one: -within[one])[:1]
     return [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest

@@ -127,7 +127,7 @@ def test_a_contract_is_proposed_for_an_officer_signs_later_and_names_sources_tha
         assert said["status"] == "proposed"
         assert ("are said to be taken from the data: exact" in said["description"]["limitations"]) == warned
         (approval,) = [one["value"] for one in said["customProperties"] if one["property"] == "approval"]
-        assert approval.startswith("when this file was made, no officer had signed that these files may leave")
+        assert approval.startswith("whether an officer let these files leave stands in officer.sig beside them")
 
 
 @pytest.mark.parametrize("folder", WITH, ids=lambda folder: folder.name)

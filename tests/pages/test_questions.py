@@ -322,8 +322,11 @@ def test_every_page_says_once_near_its_top_that_nobody_had_approved_in_words_tha
         pages = render_pages(facts(folder), json.loads((folder / "report.json").read_text()))
         for name in ("report.html", "statement.html", "data-sheet.html", "model-card.html"):
             said = text_of(pages[name])
-            assert said.count("no officer had signed") == 1 and said.index("no officer had signed") < 500, name
-            assert "files may leave. If officer.sig lies beside it, one may have since: nacre verify" in said
+            assert (
+                said.count("Whether an officer let these files leave") == 1
+                and said.index("Whether an officer let these files leave") < 500
+            ), name
+            assert "stands in officer.sig beside this page, which nacre verify" in said
 
 
 def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
@@ -581,7 +584,10 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     card["hand_off"]["day"] = "2026-11-28"
     page, alone = render_report(report, card), render_report(report)
     said = text_of(page).partition("For an officer")[2].partition("The budget, in plain words")[0]
-    assert "no officer had signed" not in text_of(alone) and "approved by Dana, no later than 2026" in said
+    assert (
+        "Whether an officer let these files leave" not in text_of(alone)
+        and "approved by Dana, no later than 2026" in said
+    )
     assert "Warning: Bounds or lists of values (no column is named by “the data itself: ages”) are said to be" in said
     links = re.findall(r'href="([^"#]+)"', page.partition("</style>")[2])
     assert links == ["statement.html", "data-sheet.html", "model-card.html"]
@@ -648,7 +654,9 @@ def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> N
     assert quality["cautions"] == [warned, note]
     card["quality"]["cautions"], card["hand_off"]["cautions"] = quality["cautions"], [warned]
     for page in (render_statement, render_sheet, render_card):
-        said = text_of(page(card)).partition("no officer had signed")[2]  # a card has one more notice above
+        said = text_of(page(card)).partition("Whether an officer let these files leave")[
+            2
+        ]  # a card has one more notice above
         assert said.count("The unit is one record, and so on") == 1 and note not in page(card)
     card["hand_off"]["cautions"] = []
     assert "There are cautions." in answer(render_statement(card), 3) and cautions_of(card) == [warned]

@@ -89,7 +89,8 @@ def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(
     assert numbers(facts)[:3] == [("good", 6, 0, "of 6"), ("good", 15, 0, "of 15"), ("good", 15, 0, "of 15")]
     page = render(facts)
     assert f'<tr><th scope="row">{name} <small>not handed over</small></th>' in page
-    assert f'<span title="{name}">{name}</span><small>not handed over</small>' in page
+    assert f'<span title="{name}">{name}</span>' not in page and by_column(facts).lines[-1][0] == name
+    assert "<summary>1 more column, not handed over</summary>" in page and "<summary>1 more column</summary>" in page
     assert re.search(rf"<figcaption>{name}<span>\w+ · not handed over · ", page)
     every = uses(facts)
     assert not any(name in line for line in (*every.good, *every.care, *every.never))
@@ -117,6 +118,8 @@ def test_pairs_of_which_noise_hides_that_they_depend_are_not_drawn_but_for_the_f
         pair[5] = 0.05 if (*pair[:2],) == first else 0.04
     (farthest,) = pair_tables(facts)
     assert "the farthest off" in farthest.note
+    facts["pairs"]["asked_for"] = 2  # which a workload asks for
+    assert len(pair_tables(facts)) == 2
 
 
 def test_pairs_with_the_target_are_held_to_noise_by_themselves(facts: dict[str, Any]) -> None:

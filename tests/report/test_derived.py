@@ -14,9 +14,12 @@ from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
+from dpmodels.pages.by_column import by_column
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.pages.report import render
-from dpmodels.report.derived import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
+from dpmodels.pages.uses import UNKNOWN
+from dpmodels.report.derived.means import known_means
+from dpmodels.report.derived.shares import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
 from dpmodels.report.verdicts import verdict
 from tests.kit.reports import facts_of
 
@@ -122,6 +125,35 @@ def test_what_follows_from_two_columns_is_within_what_these_are_together_and_in_
         below = [np.searchsorted(each, points, side="right") / len(each) for each in values]
         assert np.abs(below[0] - below[1]).max() < one["quantiles_within"]
         assert one["verdict"].endswith(f", as of {' and '.join(SCHEMA.derived[name].operands)}")
+
+
+def test_the_mean_of_a_sum_of_multiples_is_that_sum_of_means_and_is_as_far_off_as_they_are_together(
+    facts: dict[str, Any], derived: dict[str, Any], real: Records
+) -> None:
+    columns, table = {one["name"]: one for one in facts["columns"]}, Codec(SCHEMA).decode(real)
+    price, after, before = (columns[name]["mean"] for name in ("price", "after", "before"))
+    change, between = derived["change"]["mean"], derived["between"]["mean"]
+    for key in ("estimate", "synthetic"):
+        assert change[key] == pytest.approx(100 * price[key] - 3, rel=1e-5)
+        assert between[key] == pytest.approx(after[key] - before[key], abs=1e-2)
+    assert change["expected_error"] == pytest.approx(100 * price["expected_error"], rel=1e-2)
+    assert between["expected_error"] == pytest.approx(after["expected_error"] + before["expected_error"], rel=1e-2)
+    assert derived["change"]["p99"]["estimate"] == pytest.approx(100 * columns["price"]["p99"]["estimate"] - 3, 1e-5)
+    for name, figures in (("change", change), ("between", between)):
+        assert abs(pc.mean(table[name]).as_py() - figures["estimate"]) < 4 * figures["expected_error"], name
+    for name in ("began", "total", "day", "each", "all", "week", "country"):  # `all` adds what is null in some rows
+        assert not {"mean", "p99"} & {*derived[name]}, name
+    negative = known_means(Derived(type="derived", formula="2 - nights / 4"), facts["columns"])
+    assert "p99" not in negative and negative["mean"]["estimate"] == pytest.approx(
+        2 - columns["nights"]["mean"]["estimate"] / 4, rel=1e-4
+    )
+    rounded = known_means(Derived(type="derived", formula="-(price) * 1e-6", round=0), facts["columns"])
+    assert rounded["mean"]["expected_error"] > 0.25  # whole numbers say little of what is below one
+    cells = dict(by_column(facts).lines)
+    assert cells["change"][1][0].words == cells["price"][1][0].words and cells["total"][1][0].words == UNKNOWN
+    assert '<th scope="row">change</th>' in render(facts).partition('<section id="means">')[2].partition("</table>")[0]
+    changed = [{**one, "clipped": [0, 500]} for one in facts["columns"]]
+    assert not known_means(SCHEMA.derived["change"], changed)
 
 
 def test_of_what_values_within_a_group_decide_no_error_is_stated(derived: dict[str, Any]) -> None:

@@ -234,6 +234,11 @@ def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off()
         *(one for one in strongest if (pairs[one].figures[4] - pairs[one].figures[6]) > 0),
         farthest,
     ]
+    asked = frozenset([min(pairs, key=lambda one: pairs[one].figures[4] - pairs[one].figures[6])])
+    told = pair_facts(pairs, asked)
+    first = [tuple(one["columns"]) for one in told["tables"]]
+    assert told["asked_for"] == 1 and "asked_for" not in pair_facts(pairs)
+    assert first == [*asked, *(one for one in drawn[:-1] if one not in asked)][: DRAWN - 1] + drawn[-1:]
     for one, table in zip(drawn, tables, strict=True):
         assert [len(labels) for labels in table["labels"]] == list(np.shape(table["released"]))
         assert np.sum(table["released"]) == pytest.approx(1, abs=1e-4)

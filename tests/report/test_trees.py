@@ -12,7 +12,7 @@ from dpmodels.methods.quick import QUICK
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
-from dpmodels.report.derived import derived_facts
+from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import Measured
 from dpmodels.report.report import summarise
 from dpmodels.report.trees import TreeTally, facts_of_tables

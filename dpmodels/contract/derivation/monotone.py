@@ -40,18 +40,18 @@ def _is_monotone(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp):
         return _is_monotone(node.operand)
     if isinstance(node, ast.BinOp):
-        left, right = _constant(node.left), _constant(node.right)
+        left, right = constant_of(node.left), constant_of(node.right)
         if right is not None:
             known = isinstance(node.op, ast.Add | ast.Sub | ast.Mult)
             return (known or (isinstance(node.op, ast.Div | ast.FloorDiv) and right != 0)) and _is_monotone(node.left)
         return left is not None and isinstance(node.op, ast.Add | ast.Sub | ast.Mult) and _is_monotone(node.right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERED:
-        further = [operand for operand in node.args if _constant(operand) is None]
+        further = [operand for operand in node.args if constant_of(operand) is None]
         return len(further) == 1 and _is_monotone(further[0])
     return False
 
 
-def _constant(node: ast.AST) -> float | None:
+def constant_of(node: ast.AST) -> float | None:
     """Return the value of a part that names no column; None of others, and where there is no finite one."""
     called = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     if any(isinstance(one, ast.Name) and one not in called for one in ast.walk(node)):

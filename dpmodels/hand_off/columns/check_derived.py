@@ -26,7 +26,8 @@ def are_derived(report: Facts, contract: Contract) -> bool:
 
 def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     """Tell whether facts are of a derived column: what it follows from, labels of its values, and figures."""
-    from dpmodels.report.derived import IN_GROUPS, changed_in, known_within
+    from dpmodels.report.derived.means import FIGURES, known_means
+    from dpmodels.report.derived.shares import IN_GROUPS, changed_in, known_within
     from dpmodels.report.report import table_of_column
     from dpmodels.report.verdicts import verdict
 
@@ -39,12 +40,14 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     distances = (report["pairs"] or {}).get("distances", ())
     known = known_within(column, report["columns"], distances, facts.get(IN_GROUPS), prefix)
     within = {key: facts[key] for key in facts.keys() & WITHIN}
+    figures = {key: facts[key] for key in facts.keys() & {*FIGURES}}
     return (
         name.startswith(prefix)
-        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS} | WITHIN
+        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS, *FIGURES} | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
+        and figures in ({}, known_means(column, report["columns"], prefix))  # none in page layouts up to 20
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
         and (facts.get("axis") is None or (facts["ordered"] and is_drawn(facts["axis"])))
@@ -54,7 +57,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
 
 def _is_of_groups(moved: Any, column: Derived, schema: Schema, contract: Contract) -> bool:
     """Tell whether values may be said to move so far in groups of two columns."""
-    from dpmodels.report.derived import is_of_two
+    from dpmodels.report.derived.shares import is_of_two
 
     is_alone = contract.is_table and not contract.users
     return is_alone and type(moved) in (int, float) and 0 <= moved <= 1 and is_of_two(column, schema.columns)
@@ -62,7 +65,7 @@ def _is_of_groups(moved: Any, column: Derived, schema: Schema, contract: Contrac
 
 def _are_shares(facts: Facts, column: Derived) -> bool:
     """Tell whether a derived column has a share for each label, all together 1, and labels of its own values."""
-    from dpmodels.report.derived import names_of_values
+    from dpmodels.report.derived.shares import names_of_values
 
     labels, shares, ordered = facts["labels"], facts["synthetic"], facts["ordered"]
     named = {*names_of_values(column), "null"}

@@ -12,7 +12,8 @@ import numpy as np
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.report.within import drawn, pair_within, quantiles_within, rate_within, shares_within
+from dpmodels.contract.workload import named_pairs
+from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
@@ -60,7 +61,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
-        "pairs": _are_pairs(report["pairs"] or {}, len(report["columns"])),
+        "pairs": _are_pairs(report["pairs"] or {}, table),
         "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
@@ -68,16 +69,22 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     yield from (name for name, sound in checks.items() if not sound)
 
 
-def _are_pairs(pairs: Facts, columns: int) -> bool:
-    """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be."""
+def _are_pairs(pairs: Facts, table: Schema) -> bool:
+    """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be.
+
+    Reports of page layouts up to 20 draw pairs alike, whether or not a workload asks for them.
+    """
     distances = pairs.get("distances", [])
-    listed = [tuple(one[:2]) for one in distances]
+    listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
+    asked = named_pairs(table.workload, names) if "asked_for" in pairs else frozenset()
+    places = drawn(distances, asked)
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_is_pair(one) for one in distances)
-        and all(0 <= first < second < columns for first, second in listed)
+        and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == drawn(distances)
+        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == places
+        and pairs.get("asked_for", 0) == asked_first(places, asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
 

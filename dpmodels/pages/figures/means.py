@@ -50,9 +50,14 @@ class PartOff:
 
 def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     """Return by column within what its mean, or its large quantile, is, where an error of it is known."""
-    judged = (one for one in report["columns"] if figure == "mean" or not has_few_values(one))
+    judged = (one for one in with_figures(report) if figure == "mean" or not has_few_values(one))
     stated = [one for one in judged if _is_known(one, figure)]
     return {one["name"]: _part_off(one, figure) for one in stated}
+
+
+def with_figures(report: Facts) -> list[Facts]:
+    """Return the columns of a report, and the derived ones that it states a mean of."""
+    return [*report["columns"], *(one for one in report.get("derived", ()) if "mean" in one)]
 
 
 def far_figures(report: Facts) -> dict[str, list[str]]:

@@ -29,6 +29,7 @@ from dpmodels.generators.ends import steps_at
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
+from dpmodels.report.derived.means import known_means
 from dpmodels.report.pair import Pair
 from dpmodels.report.within import DIGITS
 
@@ -68,8 +69,7 @@ def derived_facts(
     """
     places = {name.removeprefix(prefix): place for place, name in enumerate(codec.columns) if name.startswith(prefix)}
     local = {name: codec.columns[prefix + name] for name in places}
-    distances = [[*two, *pair.figures] for two, pair in pairs.items()]
-    cells, facts = codec.to_cells(records), list[Facts]()
+    distances, cells, facts = [[*two, *p.figures] for two, p in pairs.items()], codec.to_cells(records), list[Facts]()
     there = {name: one for name, one in derived.items() if len(records) and {*one.operands} <= {*places}}
     for name, column in there.items():
         operands = {
@@ -82,14 +82,15 @@ def derived_facts(
             about |= _shown(column, local, values, np.ones(len(values)) if weights is None else weights)
         except (ValueError, ArithmeticError, StopIteration):  # values that no axis holds, as 1e-320
             continue
-        two = sorted(places[one] for one in column.operands)
+        two = sorted(map(places.__getitem__, column.operands))
         pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
         if pair and [len(one.group) for one in pair.columns] == [codec.cell_sizes[place] for place in two]:
             about[IN_GROUPS] = _moved(column, local, pair, cells[:, two], operands)
-        within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
         about |= changed_in(column, local, prefix)
+        within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
+        known = within | known_means(column, columns, prefix)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
-        facts.append(about | (within if values.null_count == missing else {}))
+        facts.append(about | (known if values.null_count == missing else {}))
     return facts
 
 
