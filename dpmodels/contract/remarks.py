@@ -30,8 +30,8 @@ LEFT_OUT = (
 )
 OF_ROWS_ALONE = "the unit is one record, and identifier "
 MAY_REPEAT = (
-    f"{OF_ROWS_ALONE}{{names}} is left out: each row is hidden alone, so a person whom it names "
-    "in several rows is hidden less. In the schema, `unit: {{user: {user}, max_rows: N}}`{which} hides all rows of "
+    f"{OF_ROWS_ALONE}{{names}} is left out: each row is hidden alone, so if it names persons, "
+    "one in several rows is hidden less. In the schema, `unit: {{user: {user}, max_rows: N}}`{which} hides all rows of "
     "a person"
 )
 OF_PERSONS = ", with the identifier of persons for COLUMN,"

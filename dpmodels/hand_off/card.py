@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter
 from dpmodels.accounting.meaning import Meaning
 from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
+from dpmodels.contract.special import hints
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.frozen import Frozen
@@ -28,7 +29,7 @@ from dpmodels.ledger.declared import Said
 from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
-from dpmodels.pages.excluded import pale_groups, weaker_pairs
+from dpmodels.pages.excluded import pale_groups, strongest_pair, weaker_pairs
 from dpmodels.pages.figures.categories import EVERY_ROW
 from dpmodels.pages.figures.means import far_figures
 from dpmodels.pages.uses import known_of, uses
@@ -300,6 +301,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
+            **({"may_be_special": special} if (special := hints(contract.handed_over_columns)) else {}),
             **_made_anew(contract.handed_over_columns),
             **_sources(contract),
         }
@@ -315,6 +317,7 @@ def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name, one in contract.columns.items() if _is_dropped(one)],
         **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
+        **({"may_be_special": special} if (special := hints(columns)) else {}),
         **_made_anew(columns),
         **_sources(contract),
     }
@@ -370,6 +373,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["pale"] = pale
     if weaker := weaker_pairs(report):
         figures["weaker"] = weaker
+    if strongest := strongest_pair(report):
+        figures["strongest"] = strongest
     return figures | _judged(report)
 
 

@@ -1,14 +1,14 @@
 """What each column of a report may be used for, a line each: by itself, as a mean, and with the target."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of, with_figures
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
-from dpmodels.pages.glance import has_few_values, likely_error, unresolved
+from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
 from dpmodels.pages.uses import (
     UNKNOWN,
@@ -22,8 +22,8 @@ from dpmodels.pages.uses import (
 
 Facts = Mapping[str, Any]
 GOOD, CARE, BAD = "good", "care", "bad"
-NO_USE = "Use no "
-"""How a headline's sentences begin on figures that are not to be used."""
+NOT_FOR = "Not for "
+"""How a headline's sentences begin on figures that are of no use."""
 MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
 LEAST = 0.0001
@@ -98,16 +98,14 @@ def by_column(report: Facts) -> ByColumn | None:
     return ByColumn((*kinds,), lines, at_once, known.dropped)
 
 
-def lead(sentences: Sequence[str], by_column: ByColumn | None) -> list[str]:
-    """Return the sentences of a headline, with what the table says no figure of is to be used in place of theirs."""
-    if by_column is None:
-        return [*sentences]
-    said = [one for one in sentences if not one.startswith(NO_USE)]
-    for place, (title, unit) in enumerate(by_column.kinds):
-        cells = {name: line[place] for name, line in by_column.received}
+def not_for(by_column: ByColumn | None) -> list[str]:
+    """Say of which columns that are handed over the means, or the large quantiles, are of no use."""
+    said = list[str]()
+    for place, (title, unit) in enumerate(by_column.kinds if by_column else ()):
+        cells = {name: line[place] for name, line in by_column.received} if by_column else {}
         bad = [name for name, cell in cells.items() if any(one.kind == BAD for one in cell)]
         if bad and unit == OF_ITSELF:
-            said.append(f"Not for {' and '.join(title.rsplit(', ', 1))}: {listed(bad)}.")
+            said.append(f"{NOT_FOR}{' and '.join(title.rsplit(', ', 1))}: {listed(bad)}")
     return said
 
 

@@ -9,7 +9,7 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
 from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
-from dpmodels.pages.by_column import NO_USE
+from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
     brief,
@@ -170,15 +170,13 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         pale=_pale(facts["quality"].get("pale", {})),
         single_rows=_single_rows(facts["quality"]) if "columns" in content else "",
         headline=_headline(facts["quality"].get("headline", "")),
-        uncounted=" and ".join(
-            kind for kind in UNCOUNTED if kind in {one["type"] for one in content.get("columns", ())}
-        ),
+        uncounted={one["type"] for one in content.get("columns", ())} & {*UNCOUNTED},
     )
 
 
 def _headline(words: str) -> str:
     """Leave out of a headline which figures are not to be used: a data sheet says it once, in its table."""
-    return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NO_USE))
+    return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NOT_FOR))
 
 
 def _pale(groups: Mapping[str, Sequence[str]]) -> str:

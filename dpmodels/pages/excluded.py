@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.figures.rates import counting
-from dpmodels.pages.figures.relations import relations
+from dpmodels.pages.figures.relations import Relation, relations
 from dpmodels.pages.glance import not_handed_over
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 
@@ -37,6 +37,19 @@ def _pale(rates: Facts, column: Facts) -> list[str]:
 
 def weaker_pairs(report: Facts) -> list[str]:
     """Name the pairs of columns that depend on each other for certain, and less in the rows than as released."""
-    columns, every = report.get("columns", ()), relations(report).values()
-    weaker = sorted((one for one in every if one.is_certain and not one.is_kept), key=lambda one: -one.released)
-    return [" with ".join(columns[place]["name"] for place in one.columns) for one in weaker]
+    return [" with ".join(names) for one, names in _certain(report) if one.is_weakened]
+
+
+def strongest_pair(report: Facts) -> list[str]:
+    """Name the two columns that depend most on each other, for certain; nothing where none do."""
+    return next(([*names] for _, names in _certain(report)), [])
+
+
+def _certain(report: Facts) -> list[tuple[Relation, tuple[str, str]]]:
+    """Return the relations that are certain, of columns that are handed over, the strongest first, with their names."""
+    dropped, every = not_handed_over(report), list[tuple[Relation, tuple[str, str]]]()
+    for one in sorted(relations(report).values(), key=lambda one: -one.released):
+        first, other = (report["columns"][place]["name"] for place in one.columns)
+        if one.is_certain and not {first, other} & dropped:
+            every.append((one, (first, other)))
+    return every

@@ -68,7 +68,7 @@ def glance(report: Facts) -> dict[str, str]:
         lines["worst columns"] = _worst(report)
         worst = worst_means(report)
         for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "in as many")):
-            if of := [one for one in worst if figure == "mean" or not has_few_values(one)]:
+            if of := [one for one in worst if figure in one and (figure == "mean" or not has_few_values(one))]:
                 lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in of)} ({errors})"
         if cut := clipped(report["columns"], MOST_CLIPPED):
             lines["at the bounds"] = cut
@@ -123,9 +123,16 @@ def has_few_values(column: Facts) -> bool:
     return bool(column.get("ordered")) and 0 < len(labels) <= FEW_VALUES and all(map(ONE_VALUE.fullmatch, labels))
 
 
+def with_figures(report: Facts) -> list[Facts]:
+    """Return the columns of a report, and the derived ones that it states a mean of."""
+    return [*report.get("columns", ()), *(one for one in report.get("derived", ()) if "mean" in one)]
+
+
 def worst_means(report: Facts) -> list[Facts]:
     """Return the number columns whose mean is known worst, relatively, the worst first; others are warned of."""
-    with_mean = [one for one in report.get("columns", ()) if one.get("mean") and one["mean"]["estimate"]]
+    dropped = not_handed_over(report)
+    stated = (one for one in with_figures(report) if one.get("mean") and one["name"] not in dropped)
+    with_mean = [one for one in stated if one["mean"]["estimate"]]
     doubted = [one for one in with_mean if "mean" in one.get("avoid", ()) or "far" in one.get("unseen", {})]
     known = [one for one in with_mean if error_of(one, "mean") is not None and one not in doubted]
     return sorted(known, key=lambda one: -relative_error(one, "mean"))[:WORST]
@@ -196,7 +203,9 @@ def fits(look: Facts) -> bool:
 
 def weakest(report: Facts) -> dict[str, float]:
     """Return some columns of which an error is known, worst first, and what it is within (``likely_error``)."""
-    measured = [one for one in worst_first(report.get("columns", ())) if not unresolved(one)]
+    dropped = not_handed_over(report)
+    received = [one for one in report.get("columns", ()) if one["name"] not in dropped]
+    measured = [one for one in worst_first(received) if not unresolved(one)]
     return {one["name"]: likely_error(one) for one in measured[:WEAKEST]}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_in_words
+from dpmodels.pages.asked.prompts import prompts
 from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
 
@@ -127,4 +128,4 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         "from the maker, which key is theirs: whether the files are signed, and by which keys, `nacre verify` says",
     ]
     warned = [("Warning", one) for one in warnings(facts)]
-    return [*warned, *open_in_words(facts["given"]), *(("", one) for one in others)]
+    return [*warned, *open_in_words(facts["given"]), *(("", one) for one in (*prompts(facts), *others))]

@@ -351,7 +351,7 @@ def _of_relation(relation: Relation | None, shown: float) -> str:
     said = (
         f"dependence{single}: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
     )
-    return said + ": weakened" * relation.is_weakened
+    return said + ": weaker" * relation.is_weakened
 
 
 def _brief(labels: Sequence[str]) -> list[str]:

@@ -6,14 +6,13 @@ from typing import Any
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
-from dpmodels.pages.by_column import by_column, lead
+from dpmodels.pages.by_column import by_column
 from dpmodels.pages.card_words import SMALL, delta_over_records
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
-from dpmodels.pages.figures.means import with_figures
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.glance import (
     AS_A_RULE,
@@ -25,6 +24,7 @@ from dpmodels.pages.glance import (
     notes_of,
     sentences_in_short,
     warned_columns,
+    with_figures,
     within_of,
     worst_first,
 )
@@ -123,7 +123,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         by_column=(judged := by_column(facts)),
         tiles=tiles(facts, judged),
         farther=farther(facts),
-        headline=lead(sentences_in_short(facts), judged),
+        headline=sentences_in_short(facts),
         warned=warned_columns(facts),
         notes=notes_of(facts),
         errors=worst_first(facts["columns"]),

@@ -6,6 +6,7 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.by_column import by_column, not_for
 from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
@@ -90,7 +91,7 @@ def headline(facts: Facts) -> str:
         sentences.append(f"Of {_number(silent, len(columns), 'column')} nothing was released by itself")
     if facts.get("fit") and (silent or facts.get("map") or facts.get("sample_sheet")):
         sentences.append(CLOSELY if all(map(fits, facts["fit"])) else NOT_CLOSELY)
-    return " ".join(f"{one}." for one in [*sentences, *_doubts(columns)])
+    return " ".join(f"{one}." for one in [*sentences, *_doubts(facts, columns)])
 
 
 def headline_of_documents(facts: Facts) -> str:
@@ -156,12 +157,7 @@ def _number(some: int, whole: int, what: str) -> str:
     return f"all {whole:,} {what}s" if some == whole else f"{f'{some:,}' if some else 'none'} of {whole:,} {what}s"
 
 
-def _doubts(columns: Sequence[Facts]) -> list[str]:
-    """Say which columns are not resolved, and of which others which figures are not to be used."""
-    sentences = []
-    if names := [one["name"] for one in columns if "released" in one and unresolved(one)]:
-        sentences.append(f"Not resolved: {listed(names, MOST_NAMED)}")
-    for key, name in (("mean", "means and totals"), ("p99", "99 % quantiles")):
-        if names := [one["name"] for one in columns if key in one.get("avoid", ()) and not unresolved(one)]:
-            sentences.append(f"Use no {name} of {listed(names, MOST_NAMED)}")
-    return sentences
+def _doubts(facts: Facts, columns: Sequence[Facts]) -> list[str]:
+    """Say which columns are not resolved, and what of the others is of no use."""
+    names = [one["name"] for one in columns if "released" in one and unresolved(one)]
+    return [*([f"Not resolved: {listed(names, MOST_NAMED)}"] if names else []), *not_for(by_column(facts))]

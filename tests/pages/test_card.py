@@ -186,7 +186,7 @@ def test_a_sheet_says_in_a_table_where_it_is_weak_and_what_not_to_do() -> None:
 
 def test_a_sheet_says_once_of_what_no_figure_is_to_be_used_and_which_columns_are_in_no_count() -> None:
     card = newest()
-    card["quality"]["headline"] = "Shares within 5 % in all 3 category columns. Use no 99 % quantiles of dose."
+    card["quality"]["headline"] = "Shares within 5 % in all 3 category columns. Not for 99 % quantiles: dose."
     page = render_sheet(card)
-    assert "in all 3 category columns." in page and "Use no 99 % quantiles" not in page
-    assert "Where columns are counted below, and in the report, identifier ones are not." in page
+    assert "in all 3 category columns." in page and "Not for 99 % quantiles" not in page
+    assert "No count of columns, here or in the report, has identifiers." in page

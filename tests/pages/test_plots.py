@@ -221,7 +221,7 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     )
     assert (
         figure.foot.replace("\N{NO-BREAK SPACE}", " ")
-        == "dependence: 51 % released (up to 2.16 % by noise alone), 0 % synthetic: weakened · "
+        == "dependence: 51 % released (up to 2.16 % by noise alone), 0 % synthetic: weaker · "
         "9 categories of ward are joined to one group"
     )
     assert [row[0] for row in figure.rows] == [

@@ -71,7 +71,7 @@ def test_special_categories_are_the_operator_s_words_or_said_to_be_undeclared() 
     card = facts()
     card["given"]["special_categories"] = "sick, dose: health"
     assert answer(render_statement(card), 4) == "“sick, dose: health”."
-    assert "Special categories of data (GDPR, Art. 9): sick, dose: health" in text_of(render_sheet(card))
+    assert "Special categories of data (GDPR, Art. 9): “sick, dose: health" in text_of(render_sheet(card))
     del card["given"]["special_categories"]
     assert answer(render_statement(card), 4).startswith("Not declared: neither which columns hold any, nor that none")
     undeclared = "Whether any column holds special categories of data (GDPR, Art. 9) was not declared."
@@ -85,11 +85,12 @@ def test_why_a_column_was_left_out_or_is_made_anew_is_said_on_every_page() -> No
     card["content"] |= {"left_out": ["name", "remarks"], "made_anew": {"regenerate": ["number"], "text": ["ward_of"]}}
     for render in (render_statement, render_sheet, render_card):
         said = text_of(render(card))
-        assert "Left out: name, remarks (type identifier: what names somebody, or is free text" in said
+        why = "declared as identifiers: what names somebody, is free text, or is not to leave"
+        assert f"Left out: name, remarks ({why}" in said
         assert "Made anew: number (numbers from 1 on; of no record, and says nothing of anybody)" in said
         assert "ward_of (the same text in every row; of no record" in said
     traced = answer(render_statement(card), 8)
-    assert "because they name somebody or are free text: name, remarks." in traced and "number, ward_of" in traced
+    assert "as the schema declares them identifiers: name, remarks." in traced and "number, ward_of" in traced
     card["content"] |= {"left_out": [], "made_anew": {}}
     assert "Left out" not in text_of(render_statement(card)) and "Made anew" not in text_of(render_statement(card))
 
@@ -451,7 +452,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     assert "declared: “A. Peeters, data steward" in said and "…” (whole below)." in said
     assert f"Made by, as declared: “{card['given']['signer']}”" in said
     card["given"]["signer"] = "A. Peeters, data steward"
-    assert "Made by, as declared: A. Peeters" in text_of(render_sheet(card))
+    assert "Made by, as declared: “A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith("Made by, as declared: not stated by the operator.")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER
-from dpmodels.pages.by_column import by_column, lead
+from dpmodels.pages.by_column import by_column, not_for
 from dpmodels.pages.figures.means import far_figures
 from dpmodels.pages.figures.relations import likely_relations, relations
 from dpmodels.pages.glance import not_handed_over
@@ -95,11 +95,9 @@ def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(
     every = uses(facts)
     assert not any(name in line for line in (*every.good, *every.care, *every.never))
     facts["columns"][0]["p99"]["expected_error"] = 1e9
-    assert name not in far_figures(facts).get("p99", ()) and not any(
-        "99 %" in one for one in lead([], by_column(facts))
-    )
+    assert name not in far_figures(facts).get("p99", ()) and not any("99 %" in one for one in not_for(by_column(facts)))
     del facts["cautions"]
-    assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}." in lead([], by_column(facts))[-1]
+    assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}" in not_for(by_column(facts))[-1]
 
 
 def test_a_report_without_errors_has_no_tiles_and_none_of_what_is_not_there(facts: dict[str, Any]) -> None:

@@ -6,7 +6,8 @@ from dpmodels.report.verdicts import CLOSE, LOST, UNKNOWN, UNRESOLVED, headline,
 
 
 def column(name: str = "x", noise: float = 0.01, fit: float = 0.01, **more: Any) -> dict[str, Any]:
-    facts = {"name": name, "type": "categorical", "ordered": False, "released": [0.5, 0.5]}
+    facts = {"name": name, "type": "categorical", "ordered": False, "released": [0.5, 0.5], "labels": ["0 to 1", "2"]}
+    facts["synthetic"] = facts["released"]
     return {**facts, "expected_distance": noise, "distance_to_release": fit, **more}
 
 
@@ -66,14 +67,16 @@ def test_a_headline_counts_what_is_not_resolved_and_the_relations_that_stand_out
 
 
 def test_a_headline_names_what_is_not_to_be_trusted_and_what_nobody_knows() -> None:
-    columns = [number("m", avoid=["mean", "total"]), number("q", avoid=["p99"]), column("r", warning="w")]
+    figures = {key: {"estimate": 10.0, "expected_error": 0.01} for key in ("mean", "p99")}
+    columns = [number("m", avoid=["mean", "total"], **figures), number("q", avoid=["p99"], **figures)]
+    columns.append(column("r", warning="w"))
     columns.append({"name": "s", "type": "number", "ordered": True})
     fit = [{"left": 1.0, "explained": 1.0}]
     said = headline(report(*columns, fit=fit))
     assert "Of 1 of 4 columns nothing was released by itself. The rows follow what was released" in said
-    assert said.endswith("Not resolved: r. Use no means and totals of m. Use no 99 % quantiles of q.")
-    many = headline(report(*(number(f"m{n}", avoid=["mean"]) for n in range(9))))
-    assert many.endswith("Use no means and totals of m0, m1, m2 and 6 more.")
+    assert said.endswith("Not resolved: r. Not for means and totals: m. Not for 99 % quantiles: q.")
+    many = headline(report(*(number(f"m{n}", avoid=["mean"], **figures) for n in range(9))))
+    assert many.endswith("Not for means and totals: m0, m1, m2, m3, m4, m5, m6, m7 and 1 more.")
 
 
 def test_of_images_and_embeddings_a_label_is_not_all_that_is_said() -> None:

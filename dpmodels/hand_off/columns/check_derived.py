@@ -47,7 +47,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
-        and figures in ({}, known_means(column, report["columns"], prefix))  # none in page layouts up to 20
+        and figures in ({}, known_means(column, report["columns"], prefix))
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
         and (facts.get("axis") is None or (facts["ordered"] and is_drawn(facts["axis"])))

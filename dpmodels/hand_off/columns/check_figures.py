@@ -70,13 +70,10 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
 
 
 def _are_pairs(pairs: Facts, table: Schema) -> bool:
-    """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be.
-
-    Reports of page layouts up to 20 draw pairs alike, whether or not a workload asks for them.
-    """
+    """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be."""
     distances = pairs.get("distances", [])
     listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
-    asked = named_pairs(table.workload, names) if "asked_for" in pairs else frozenset()
+    asked = named_pairs(table.workload, names)
     places = drawn(distances, asked)
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)

@@ -114,7 +114,7 @@ def _unprotected(facts: Facts) -> Answer:
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = f"What is true of everybody in the data{_such_as(content)}; what is declared ({public}); and what "
+    text = f"What is true of everybody in the data{_such_as(facts)}; what is declared ({public}); and what "
     text += f"another ledger or tool released of the same people.{several}"
     if read_off := _read_off(content):
         text += f" {read_off}"
@@ -136,9 +136,10 @@ def _said(words: str | None) -> str:
     return f"“{brief(words)}”{' (whole below)' * (brief(words) != words)}."
 
 
-def _such_as(content: Facts) -> str:
-    """Give an example of two columns of the table itself, where it has two."""
-    first, other, *_ = (*examples_of(content), "", "")
+def _such_as(facts: Facts) -> str:
+    """Give an example of two columns of the table itself: those that depend most on each other, if that is known."""
+    names: Sequence[str] = facts["quality"].get("strongest") or examples_of(facts["content"])
+    first, other, *_ = (*names, "", "")
     return f", such as how {cut(other)} and {cut(first)} go together" if other else ""
 
 
@@ -172,7 +173,10 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
     if approved:
         text += f"by {cut(approved['officer'])}"
         if hand_off["day"]:
-            text += f", no later than {hand_off['day']}, when it was charged: unsigned it would have been refused"
+            text += (
+                f", no later than {hand_off['day']}, when it was charged; without that signature it would have been "
+            )
+            text += "refused"
     elif signed:
         text += f"by an officer of each of {len(signed)} of {len(accounts)} clients"
     elif accounts:
@@ -183,9 +187,10 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 
 
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
-    text = f"{charge_approved(facts, accounts)}. That these files may leave is approved apart, in officer.sig beside "
-    text += "them, which nacre verify FOLDER reads with its day; without that file, nobody did. Whether the files "
-    text += f"are signed, nacre verify says too. Made by, as declared: {_said(facts['given'].get('signer'))}"
+    text = f"{charge_approved(facts, accounts)}. That these files may leave is another decision: it stands in "
+    text += "officer.sig beside them, which nacre verify FOLDER reads with its day. Without that file nobody took it. "
+    text += "Whether the files are signed, nacre verify says too. "
+    text += f"Made by, as declared: {_said(facts['given'].get('signer'))}"
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -230,7 +235,7 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
     text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
     if content.get("left_out"):
-        text += f" Left out, because they name somebody or are free text: {cut(', '.join(content['left_out']))}."
+        text += f" Left out, as the schema declares them identifiers: {cut(', '.join(content['left_out']))}."
     elif "left_out" in content:
         text += " No column of schema.yaml was left out; what else the raw file had is not known here."
     if content.get("made_anew"):

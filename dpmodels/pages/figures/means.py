@@ -12,6 +12,7 @@ from dpmodels.pages.glance import (
     not_handed_over,
     relative_error,
     unresolved,
+    with_figures,
     yardstick,
 )
 from dpmodels.statistics.normal import NORMAL_95
@@ -53,11 +54,6 @@ def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     judged = (one for one in with_figures(report) if figure == "mean" or not has_few_values(one))
     stated = [one for one in judged if _is_known(one, figure)]
     return {one["name"]: _part_off(one, figure) for one in stated}
-
-
-def with_figures(report: Facts) -> list[Facts]:
-    """Return the columns of a report, and the derived ones that it states a mean of."""
-    return [*report["columns"], *(one for one in report.get("derived", ()) if "mean" in one)]
 
 
 def far_figures(report: Facts) -> dict[str, list[str]]:

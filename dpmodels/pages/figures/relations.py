@@ -49,11 +49,8 @@ class Relation:
 
     @property
     def is_weakened(self) -> bool:
-        """Tell whether a certain relation is weaker in the synthetic rows.
-
-        The real dependence is no less than the released one without its noise, since both are sums of absolute values.
-        """
-        return self.is_certain and self.synthetic < KEPT * (self.released - self.likely)
+        """Tell whether a certain relation is weaker in the synthetic rows than as released."""
+        return self.is_certain and not self.is_kept
 
     @property
     def is_kept(self) -> bool:
