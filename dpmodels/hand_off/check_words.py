@@ -88,6 +88,14 @@ def impossible_figures(report: Facts, kind: str, contract: Contract) -> Iterator
         yield from impossible(report, _labeled(contract))
 
 
+def is_headline(report: Facts, kind: str, contract: Contract) -> bool:
+    """Tell whether a report on synthetic rows, whose words and figures are known, has the headline that they make."""
+    from dpmodels.report.verdicts import headline
+
+    of_rows = contract.kind != "federation" and kind in SYNTHESIZED
+    return not of_rows or bool(report["headline"] == headline(report))
+
+
 def _labeled(contract: Contract) -> Schema:
     """Return the table whose columns a report on synthetic rows has."""
     from dpmodels.codec.embedded import labels_of
@@ -104,7 +112,6 @@ def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
 def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that have words of others."""
     from dpmodels.report.fidelity import drowned, lost_in_noise
-    from dpmodels.report.verdicts import headline
 
     table = _labeled(contract)
     follows = {
@@ -117,7 +124,6 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
         "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
-        "headline": report["headline"] == headline(report),
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
         "synthetic_rows": are_figures(report["synthetic_rows"]),

@@ -18,7 +18,7 @@ from dpmodels.files import open_plain
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.check_report import says_else
-from dpmodels.hand_off.check_words import impossible_figures, strange_words
+from dpmodels.hand_off.check_words import impossible_figures, is_headline, strange_words
 from dpmodels.hand_off.expected import expected_checks, kind_of
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MOST_FAULTS, PAGES, Manifest, printable
 from dpmodels.hand_off.odcs import has_contract, render_contract
@@ -65,6 +65,8 @@ def compare_pages(folder: Path, manifest: Manifest, contract: Contract) -> tuple
             return [says_else(strange)], ""
         if wrong := sorted({printable(one) for one in impossible_figures(report, kind, contract)}):
             return [f"{REPORT} has figures that no release has: {', '.join(wrong[:MOST_FAULTS])}"], ""
+        if not is_headline(report, kind, contract):
+            return [says_else(["headline"])], ""
         if fault := _differs(manifest, contract, card, report):
             return [fault], ""
         others = [*_other_pages(folder, card, report), *_other_checks(folder, manifest, contract, report)]

@@ -74,14 +74,13 @@ def _are_pairs(pairs: Facts, table: Schema) -> bool:
     distances = pairs.get("distances", [])
     listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
     asked = named_pairs(table.workload, names)
-    places = drawn(distances, asked)
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == places
-        and pairs.get("asked_for", 0) == asked_first(places, asked)
+        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == drawn(distances, asked)
+        and pairs.get("asked_for", 0) == asked_first(drawn(distances, asked), asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
 
