@@ -109,6 +109,9 @@ def fit(release: Place, **settings: Unpack[FitSettings]) -> Result:
     hand-off names account and run; otherwise it names the charge as the release does, and says that the rest is left
     out. ``changes`` of the result compares this fit with that of the run that paid, if that run is in the home.
 
+    What that run declared (purpose, legal basis, and so on) is declared of this hand-off too, in the words that the
+    ledger has: give any of them anew, or an empty text for none. Without that ledger, only what is given is declared.
+
     Raises:
         NacreError: the release is damaged, or this version cannot fit it.
     """

@@ -166,6 +166,10 @@ class LedgerReader:
         seals = self._database.read(lambda connection: store.read(connection, store.entries.c.kind == "seal"))
         return {entry.content["artifact_hash"] for entry in seals}
 
+    def declared(self, key: str) -> Declaration:
+        """Return what was declared with a charge, which the chain has."""
+        return Declaration(**self.entries(key=key)[0].content.get("declared", {}))
+
     def approval(self, key: str) -> dict[str, Any] | None:
         """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
         signed: dict[str, Any] | None = self.entries(key=key)[0].content.get("approval")
