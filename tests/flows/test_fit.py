@@ -16,8 +16,8 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.quick import QUICK
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out, pipeline
-from tasks.run.receive import sample_again
 from tasks.run.fits.changes import UNKNOWN
+from tasks.run.receive import sample_again
 from tasks.run.refit import forget_fit
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest

@@ -1,0 +1,149 @@
+"""The cells of a released table made ready for means: ranges joined to wider ones, and shares of a category."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.errors import Unsuitable, near
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+YES = frozenset({"yes", "y", "true", "t", "1", "ja", "j", "oui", "si", "sí"})
+"""Categories that stand for true where a column has one other."""
+MOST_BINS = 1000
+NULL = "null"
+
+
+def columns_and_bins(by: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the columns that make groups, and of those that are joined to ranges their edges, or a width."""
+    if isinstance(by, Mapping):
+        return list(by), {name: bins for name, bins in by.items() if bins is not None}
+    return [by] if isinstance(by, str) else list(by or ()), {}
+
+
+def check_bins(bins: Mapping[str, Any]) -> None:
+    """Refuse what can be no edges of ranges and no width, before any release is read.
+
+    Raises:
+        Unsuitable: it is such.
+    """
+    for name, one in bins.items():
+        edges = [] if isinstance(one, str | bytes) or not hasattr(one, "__len__") else list(one)
+        example = f"write edges that rise, as in by={{{name!r}: [0, 18, 65]}}, or a width above 0, as in {name!r}: 10"
+        if edges:
+            try:
+                rise = all(low < high for low, high in pairwise(edges))
+            except TypeError:
+                rise = False
+            if len(edges) < 2 or not rise or len(edges) > MOST_BINS:
+                raise Unsuitable(f"the edges of {name} are none: {example}")
+        elif isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < math.inf:
+            raise Unsuitable(f"{name} is given no edges: {example}")
+
+
+def joined(
+    cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, str]
+) -> "pd.DataFrame":
+    """Join the cells of columns to ranges: counts add up, and their errors by their squares.
+
+    A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
+    Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
+    cells stay apart from each other, and ``sums`` the names of the count and its standard error.
+    """
+    from tasks.stages.noisy_tables import apart
+
+    for name, edges in bins.items():
+        cells = _labelled(cells, name, edges, tuple(apart(f"{name}_{end}", names) for end in ("low", "high")))
+    error = sums[1]
+    cells = cells.assign(**{error: cells[error] ** 2})
+    others = [one for one in cells if one not in (*names, *sums)]
+    how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
+    whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
+    return whole.assign(**{error: whole[error] ** 0.5})
+
+
+def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...]) -> "pd.DataFrame":
+    """Give each cell the label and the bounds of its range; ``ends_of`` names the bounds."""
+    import numpy as np
+    import pandas as pd
+
+    low, high = ends_of
+    if low not in cells:
+        raise Unsuitable(
+            f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}"
+        )
+    middle = cells[low] + (cells[high] - cells[low]) / 2
+    limits = _limits(name, edges, cells[low].min(), cells[high].max())
+    places = np.searchsorted(limits, middle.to_numpy(), side="right") - 1
+    places = np.where(middle == limits[-1], len(limits) - 2, places)
+    is_null = middle.isna().to_numpy()
+    for place in range(len(limits) - 1):
+        if not (places[~is_null] == place).any():
+            raise Unsuitable(
+                f"the release counts no range of {name} whose middle lies from {limits[place]} to {limits[place + 1]}: "
+                f'make it wider; `marginals(run, "{name}")` has the ranges that are counted'
+            )
+    inside = is_null | ((places >= 0) & (places < len(limits) - 1))
+    cells = cells.assign(**{name: cells[name].astype(object), "_place": np.where(is_null, -1, places)})[inside]
+    values = cells["_place"] >= 0
+    ends = cells[values].groupby("_place").agg(low=(low, "min"), high=(high, "max"))
+    cells.loc[values, low] = cells.loc[values, "_place"].map(ends["low"])
+    cells.loc[values, high] = cells.loc[values, "_place"].map(ends["high"])
+    written = [f"{_written(one)} to {_written(other)}" for one, other in zip(ends["low"], ends["high"], strict=True)]
+    cells.loc[values, name] = cells.loc[values, "_place"].map(pd.Series(written, ends.index))
+    return cells.drop(columns="_place")
+
+
+def _limits(name: str, edges: Any, least: Any, most: Any) -> Any:
+    """Return the limits of ranges as an array: those that were given, or multiples of a width."""
+    import numpy as np
+    import pandas as pd
+
+    is_dated = not isinstance(least, int | float | np.number)
+    if hasattr(edges, "__len__"):
+        try:
+            return pd.to_datetime(list(edges)).to_numpy() if is_dated else np.array(list(edges), dtype=float)
+        except (ValueError, TypeError):
+            kind = "days, as '2020-01-31'" if is_dated else "numbers"
+            raise Unsuitable(f"the edges of {name} must be {kind}") from None
+    first, last = (0, 0) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
+    if is_dated or last - first > MOST_BINS:
+        raise Unsuitable(f"a width makes no ranges of {name}: write its edges as a list")
+    return np.arange(first, last + 1) * float(edges)
+
+
+def _written(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]
+
+
+def with_shares(
+    cells: "pd.DataFrame", column: str, value: object, figures: Sequence[str], is_boolean: bool
+) -> "pd.DataFrame":
+    """Give the cells of a column of categories a mean, 1 of the one that is asked for and 0 of others.
+
+    No value of a cell differs from it, so nothing is added to the error; nulls have no mean. Of a boolean and of yes
+    and no it is true and yes that are asked for where nothing is.
+
+    Raises:
+        Unsuitable: the release does not count this category by itself.
+    """
+    if figures[0] in cells:
+        if value is not None:
+            raise Unsuitable(f"column {column} has numbers or dates, whose mean needs no value: leave it out")
+        return cells
+    labels = [str(one) for one in cells[column].astype(object).unique() if one != NULL]
+    meant = [one for one in labels if one.casefold() in YES]
+    if value is None and (is_boolean or len(labels) == 2) and len(meant) == 1:
+        value = meant[0]
+    if value is None:
+        return cells
+    asked = str(value).lower() if isinstance(value, bool) else str(value)
+    if asked not in labels:
+        there = f"there are {', '.join(labels[:10])}{near(asked, labels)}"
+        raise Unsuitable(f"the release does not count value={value!r} of {column} by itself; {there}")
+    texts = cells[column].astype(object)
+    known = texts.map({one: float(one == asked) for one in labels})
+    cells[figures[0]], cells[figures[1]] = known.astype(float), 0.0
+    return cells
