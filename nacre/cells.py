@@ -86,14 +86,14 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
                 f'make it wider; `marginals(run, "{name}")` has the ranges that are counted'
             )
     inside = is_null | ((places >= 0) & (places < len(limits) - 1))
-    cells = cells.assign(**{name: cells[name].astype(object), "_place": np.where(is_null, -1, places)})[inside]
-    values = cells["_place"] >= 0
-    ends = cells[values].groupby("_place").agg(low=(low, "min"), high=(high, "max"))
-    cells.loc[values, low] = cells.loc[values, "_place"].map(ends["low"])
-    cells.loc[values, high] = cells.loc[values, "_place"].map(ends["high"])
+    cells, ranges = cells[inside].copy(), pd.Series(places, cells.index)[inside]
+    values = pd.Series(~is_null[inside], cells.index)
+    ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
     written = [f"{_written(one)} to {_written(other)}" for one, other in zip(ends["low"], ends["high"], strict=True)]
-    cells.loc[values, name] = cells.loc[values, "_place"].map(pd.Series(written, ends.index))
-    return cells.drop(columns="_place")
+    cells[name] = cells[name].astype(object)
+    for column, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
+        cells.loc[values, column] = ranges[values].map(figures)
+    return cells
 
 
 def _limits(name: str, edges: Any, least: Any, most: Any) -> Any:

@@ -11,12 +11,18 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MANIFEST, printable
 from dpmodels.keys import fingerprint, key_text, private_key, signed_by
 from dpmodels.limits import LARGEST_SIGNATURE
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from dpmodels.tokens import TokenKey
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
@@ -71,6 +77,17 @@ def check_signature(
     )
 
 
+def agreeing_key(key: Path, reason: str = "", approver: str = "", passphrase: str = "") -> "Ed25519PrivateKey | TokenKey":
+    """Return the private key that is to agree; the arguments are as for ``agree``, and so is what is refused."""
+    if not REASON.fullmatch(reason):
+        raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
+    private = private_key(key, "key", passphrase)
+    if approver and key_text(private.public_key()) != approver:
+        rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
+        raise InvalidArgument("key", key, rule)
+    return private
+
+
 def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = "", passphrase: str = "") -> str:
     """Sign, as an officer, that the files of a folder's manifest may leave; write it beside the manifest.
 
@@ -89,13 +106,8 @@ def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = 
         InvalidArgument: the key is not a readable ed25519 private key, it is encrypted by another passphrase, or it is
             another than the approver's; or the reason is longer than 300 letters or has more than a line.
     """
-    if not REASON.fullmatch(reason):
-        raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
-    private = private_key(key, "key", passphrase)
+    private = agreeing_key(key, reason, approver, passphrase)
     public = key_text(private.public_key())
-    if approver and public != approver:
-        rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
-        raise InvalidArgument("key", key, rule)
     said = {"day": day.isoformat(), "reason": reason}
     signature = base64.b64encode(private.sign(_agreed(said, (folder / MANIFEST).read_bytes()))).decode()
     (folder / OFFICER_SIGNATURE).unlink(missing_ok=True)  # whoever sent the folder may have put a link there

@@ -31,6 +31,7 @@ from tasks.run.store import MADE, Run
 OF_ONE_CHARGE = "again"
 """What is declared of a charge, and of no hand-off: why the data is charged once more."""
 
+
 def start_fit(run: Run, release: Path, wished: Settings, anew: Collection[str] = ()) -> Outcome | None:
     """Have a new run fit a release again, and return the outcome of the paying run's own fit if it is in this home.
 
