@@ -49,6 +49,7 @@ def joined(
     """Join the cells of columns to ranges: counts add up, and their errors by their squares.
 
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
+    An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
     cells stay apart from each other, and ``sums`` the names of the count and its standard error.
     """
@@ -75,15 +76,17 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
             f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}"
         )
     middle = cells[low] + (cells[high] - cells[low]) / 2
-    limits = _limits(name, edges, cells[low].min(), cells[high].max())
+    least, most = cells[low].min(), cells[high].max()
+    limits = _limits(name, edges, least, most)
     places = np.searchsorted(limits, middle.to_numpy(), side="right") - 1
     places = np.where(middle == limits[-1], len(limits) - 2, places)
     is_null = middle.isna().to_numpy()
-    for place in range(len(limits) - 1):
-        if not (places[~is_null] == place).any():
+    for place in range(len(limits) - 1) if hasattr(edges, "__len__") else ():
+        if not (places[~is_null] == place).any() and limits[place] < most and limits[place + 1] > least:
+            between = f"from {_written(limits[place])} to {_written(limits[place + 1])}"
+            counted = f'`marginals(run, "{name}")` has the ranges that are counted'
             raise Unsuitable(
-                f"the release counts no range of {name} whose middle lies from {limits[place]} to {limits[place + 1]}: "
-                f'make it wider; `marginals(run, "{name}")` has the ranges that are counted'
+                f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
             )
     inside = is_null | ((places >= 0) & (places < len(limits) - 1))
     cells, ranges = cells[inside].copy(), pd.Series(places, cells.index)[inside]
@@ -115,7 +118,7 @@ def _limits(name: str, edges: Any, least: Any, most: Any) -> Any:
 
 
 def _written(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]  # a day
 
 
 def with_shares(

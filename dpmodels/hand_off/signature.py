@@ -77,7 +77,7 @@ def check_signature(
     )
 
 
-def agreeing_key(key: Path, reason: str = "", approver: str = "", passphrase: str = "") -> "Ed25519PrivateKey | TokenKey":
+def agreeing_key(key: Path, reason: str, approver: str, passphrase: str = "") -> "Ed25519PrivateKey | TokenKey":
     """Return the private key that is to agree; the arguments are as for ``agree``, and so is what is refused."""
     if not REASON.fullmatch(reason):
         raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
