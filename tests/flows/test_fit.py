@@ -127,7 +127,8 @@ def test_a_fit_declares_what_the_paying_run_did_unless_it_says_otherwise(tmp_pat
     """The ledger's chain says it; a manifest that lies beside the release, and that others may write, does not."""
     said = {"purpose": "To plan beds.", "legal_basis": "GDPR, Art. 9(2)(j)", "license": "CC BY 4.0", "again": "A test."}
     run = carry_out(started(tmp_path, said), prefect=False)
-    (run.settings.out / MANIFEST).write_text((run.settings.out / MANIFEST).read_text().replace("plan beds", "sell"))
+    manifest = run.settings.out / MANIFEST
+    manifest.write_text(manifest.read_text().replace("plan beds", "sell"))
     code, out, err = fit(tmp_path, run.place("sanitize"), "home", "--purpose", "Teaching", "--license", "")
     assert code == 0, err
     declared = {"purpose": "Teaching", "legal_basis": said["legal_basis"]}
@@ -135,7 +136,8 @@ def test_a_fit_declares_what_the_paying_run_did_unless_it_says_otherwise(tmp_pat
     words = f"legal_basis: as run {run.name} declared in the ledger; give any of them anew to say otherwise"
     assert f"declared: {words}" in out.splitlines()
     training = run.settings.training
-    made = nacre.fit(run.place("sanitize"), training=training, home=run.home, out=tmp_path / "whole", rows=5)
+    first = nacre.Result(run.settings.out, home=run.home)
+    made = nacre.fit(first, training=training, out=tmp_path / "whole", rows=5)
     assert made.manifest.operator_says == {key: text for key, text in said.items() if key != "again"}
     assert "declared purpose, legal_basis, license: as run" in " ".join(repr(made).split())
     elsewhere = nacre.fit(run.place("sanitize"), training=training, home=tmp_path / "b", out=tmp_path / "c", rows=5)
