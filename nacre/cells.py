@@ -10,21 +10,28 @@ from dpmodels.errors import Unsuitable, near
 if TYPE_CHECKING:
     import pandas as pd
 
+Groups = str | Sequence[str] | Mapping[str, object] | None
+"""What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined."""
 YES = frozenset({"yes", "y", "true", "t", "1", "ja", "j", "oui", "si", "sí"})
 """Categories that stand for true where a column has one other."""
 MOST_BINS = 1000
 NULL = "null"
 
 
-def columns_and_bins(by: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return the columns that make groups, and of those that are joined to ranges their edges, or a width."""
+def columns_and_bins(by: Groups) -> tuple[list[Any], dict[str, Any]]:
+    """Return the columns that make groups, and of those that are joined to ranges their edges, or a width.
+
+    Raises:
+        Unsuitable: these are none.
+    """
     if isinstance(by, Mapping):
-        return list(by), {name: bins for name, bins in by.items() if bins is not None}
+        check_bins(bins := {name: edges for name, edges in by.items() if edges is not None})
+        return list(by), bins
     return [by] if isinstance(by, str) else list(by or ()), {}
 
 
 def check_bins(bins: Mapping[str, Any]) -> None:
-    """Refuse what can be no edges of ranges and no width, before any release is read.
+    """Refuse what can be no edges of ranges and no width.
 
     Raises:
         Unsuitable: it is such.
@@ -67,7 +74,6 @@ def joined(
 
 def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...]) -> "pd.DataFrame":
     """Give each cell the label and the bounds of its range; ``ends_of`` names the bounds."""
-    import numpy as np
     import pandas as pd
 
     low, high = ends_of
@@ -76,21 +82,21 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
             f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}"
         )
     middle = cells[low] + (cells[high] - cells[low]) / 2
-    least, most = cells[low].min(), cells[high].max()
+    least, most, is_value = cells[low].min(), cells[high].max(), middle.notna()
     limits = _limits(name, edges, least, most)
-    places = np.searchsorted(limits, middle.to_numpy(), side="right") - 1
-    places = np.where(middle == limits[-1], len(limits) - 2, places)
-    is_null = middle.isna().to_numpy()
-    for place in range(len(limits) - 1) if hasattr(edges, "__len__") else ():
-        if not (places[~is_null] == place).any() and limits[place] < most and limits[place + 1] > least:
-            between = f"from {_written(limits[place])} to {_written(limits[place + 1])}"
+    last = len(limits) - 2
+    places = pd.Series(limits.searchsorted(middle.fillna(least), side="right") - 1, cells.index)
+    places = places.mask(middle == limits.iloc[-1], last)
+    for place in range(last + 1) if hasattr(edges, "__len__") else ():
+        start, end = limits.iloc[place], limits.iloc[place + 1]
+        if not (places[is_value] == place).any() and start < most and end > least:
+            between = f"from {_written(start)} to {_written(end)}"
             counted = f'`marginals(run, "{name}")` has the ranges that are counted'
             raise Unsuitable(
                 f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
             )
-    inside = is_null | ((places >= 0) & (places < len(limits) - 1))
-    cells, ranges = cells[inside].copy(), pd.Series(places, cells.index)[inside]
-    values = pd.Series(~is_null[inside], cells.index)
+    kept = ~is_value | places.between(0, last)
+    cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
     ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
     written = [f"{_written(one)} to {_written(other)}" for one, other in zip(ends["low"], ends["high"], strict=True)]
     cells[name] = cells[name].astype(object)
@@ -99,26 +105,26 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
     return cells
 
 
-def _limits(name: str, edges: Any, least: Any, most: Any) -> Any:
-    """Return the limits of ranges as an array: those that were given, or multiples of a width."""
-    import numpy as np
+def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
+    """Return the limits of ranges: those that were given, or multiples of a width."""
     import pandas as pd
 
-    is_dated = not isinstance(least, int | float | np.number)
+    is_dated = isinstance(least, pd.Timestamp)
     if hasattr(edges, "__len__"):
         try:
-            return pd.to_datetime(list(edges)).to_numpy() if is_dated else np.array(list(edges), dtype=float)
+            return pd.Series(pd.to_datetime(list(edges))) if is_dated else pd.Series([float(edge) for edge in edges])
         except (ValueError, TypeError):
             kind = "days, as '2020-01-31'" if is_dated else "numbers"
             raise Unsuitable(f"the edges of {name} must be {kind}") from None
-    first, last = (0, 0) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
-    if is_dated or last - first > MOST_BINS:
+    first, last = (0, MOST_BINS + 1) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
+    if last - first > MOST_BINS:
         raise Unsuitable(f"a width makes no ranges of {name}: write its edges as a list")
-    return np.arange(first, last + 1) * float(edges)
+    return pd.Series([place * float(edges) for place in range(first, last + 1)])
 
 
 def _written(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]  # a day
+    """Write an end of a range; of a moment the day."""
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]
 
 
 def with_shares(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from nacre.cells import check_bins, columns_and_bins, joined, with_shares
+from nacre.cells import Groups, columns_and_bins, joined, with_shares
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -151,12 +151,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result",
-    column: str,
-    *,
-    by: "str | Sequence[str] | Mapping[str, object] | None" = (),
-    value: object = None,
-    home: Place | None = None,
+    run: "str | Result", column: str, *, by: Groups = (), value: object = None, home: Place | None = None
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
@@ -189,26 +184,34 @@ def means(
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
-        NacreError: the column has categories and no ``value``, the edges are none, or the release counts none of these
-            columns together.
+        NacreError: categories have no ``value``, edges are none, or the release counts none of these columns together.
+    """
+    groups, bins = columns_and_bins(by)
+    names, stored_run = _names_in(groups), run_of(run, home)
+    if not names and value is None and (whole := _of_report(stored_run, column)) is not None:
+        return whole
+    return _by_groups(stored_run, column, names, bins, value)
+
+
+def _by_groups(
+    run: "Run", column: str, names: list[str], bins: "Mapping[str, object]", value: object
+) -> "pd.DataFrame":
+    """Return the means of a column by groups, from the cells of all these columns; the arguments are as for ``means``.
+
+    ``bins`` are the edges of those columns whose cells are joined.
     """
     from tasks.stages.noisy_tables import apart
 
-    groups_by, bins = columns_and_bins(by)
-    names = _names_in(groups_by)
-    check_bins(bins)
-    if not names and value is None and (whole := _of_report(run_of(run, home), column)) is not None:
-        return whole
     columns = [*names, *_names_in([column])]
     figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
-    cells = marginals(run, *columns, home=home)
+    cells = marginals(run.name, *columns, home=run.home)
     if bins:
         cells = joined(cells, bins, columns, (figures[2], figures[3]))
-    cells = with_shares(cells, column, value, figures, _is_boolean(run_of(run, home), column))
+    cells = with_shares(cells, column, value, figures, _is_boolean(run, column))
     _check_values(cells, figures[0], column, names)
     counted = cells.dropna(subset=figures[0]).assign(**({} if names else {OF_ALL: column}))
     groups = _means_of(counted.set_index(names or [OF_ALL]), *figures)
-    return _beside(counted, _doubted(groups, run_of(run, home), column), names or [OF_ALL])
+    return _beside(counted, _doubted(groups, run, column), names or [OF_ALL])
 
 
 def _report_of(run: "Run") -> "Report | None":

@@ -11,18 +11,12 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.files import open_plain
 from dpmodels.hand_off.manifest import MANIFEST, printable
 from dpmodels.keys import fingerprint, key_text, private_key, signed_by
 from dpmodels.limits import LARGEST_SIGNATURE
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    from dpmodels.tokens import TokenKey
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
@@ -77,15 +71,14 @@ def check_signature(
     )
 
 
-def agreeing_key(key: Path, reason: str, approver: str, passphrase: str = "") -> "Ed25519PrivateKey | TokenKey":
-    """Return the private key that is to agree; the arguments are as for ``agree``, and so is what is refused."""
+def check_agreement(key: Path, reason: str, approver: str, passphrase: str = "") -> None:
+    """Refuse what ``agree`` would refuse of a key and a reason, and write nothing; the arguments are as for it."""
     if not REASON.fullmatch(reason):
         raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
     private = private_key(key, "key", passphrase)
     if approver and key_text(private.public_key()) != approver:
         rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
         raise InvalidArgument("key", key, rule)
-    return private
 
 
 def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = "", passphrase: str = "") -> str:
@@ -106,7 +99,8 @@ def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = 
         InvalidArgument: the key is not a readable ed25519 private key, it is encrypted by another passphrase, or it is
             another than the approver's; or the reason is longer than 300 letters or has more than a line.
     """
-    private = agreeing_key(key, reason, approver, passphrase)
+    check_agreement(key, reason, approver, passphrase)
+    private = private_key(key, "key", passphrase)
     public = key_text(private.public_key())
     said = {"day": day.isoformat(), "reason": reason}
     signature = base64.b64encode(private.sign(_agreed(said, (folder / MANIFEST).read_bytes()))).decode()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.manifest import parse_manifest, read_bytes
-from dpmodels.hand_off.signature import OFFICER_SIGNATURE, agreeing_key
+from dpmodels.hand_off.signature import OFFICER_SIGNATURE
 from dpmodels.hand_off.signature import agree as sign
+from dpmodels.hand_off.signature import check_agreement as check
 from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import verify_hand_off
 from tasks.run.signing import passphrase_of
@@ -51,7 +52,7 @@ def check_agreement(folder: Path, key: Path, reason: str) -> None:
     Raises:
         InvalidArgument: as for ``agree``, or the reason is too long.
     """
-    agreeing_key(key, reason, _approver(folder), passphrase_of(key, "key"))
+    check(key, reason, _approver(folder), passphrase_of(key, "key"))
 
 
 def _approver(folder: Path) -> str:
