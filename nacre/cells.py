@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import Unsuitable, near
@@ -46,7 +47,7 @@ def check_bins(bins: Mapping[str, Any]) -> None:
                 rise = False
             if len(edges) < 2 or not rise or len(edges) > MOST_BINS:
                 raise Unsuitable(f"the edges of {name} are none: {example}")
-        elif isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < math.inf:
+        elif isinstance(one, bool) or not isinstance(one, Real) or not 0 < one < math.inf:
             raise Unsuitable(f"{name} is given no edges: {example}")
 
 

@@ -452,7 +452,7 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
             assert group.noise == pytest.approx(square**0.5 / group.count)
     beyond = nacre.means(name, "smoker", by={"age": [-50, *edges]}, home=home)
     assert beyond.equals(means) and 1 < len(nacre.means(name, "smoker", by={"age": 20}, home=home)) < 8
-    wide = nacre.means(name, "smoker", by={"age": 1000}, home=home)
+    wide = nacre.means(name, "smoker", by={"age": np.int64(1000)}, home=home)
     assert len(wide) == 1 and wide["count"][0] == pytest.approx(cells["count"].sum())
     by_both = nacre.means(name, "smoker", by={"ward": None}, home=home)
     assert by_both.equals(nacre.means(name, "smoker", by="ward", home=home))
