@@ -47,7 +47,7 @@ def check_bins(bins: Mapping[str, Any]) -> None:
                 rise = False
             if len(edges) < 2 or not rise or len(edges) > MOST_BINS:
                 raise Unsuitable(f"the edges of {name} are none: {example}")
-        elif isinstance(one, bool) or not isinstance(one, Real) or not 0 < one < math.inf:
+        elif isinstance(one, bool) or not isinstance(one, Real) or not 0 < float(one) < math.inf:
             raise Unsuitable(f"{name} is given no edges: {example}")
 
 

@@ -167,8 +167,9 @@ class LedgerReader:
         return {entry.content["artifact_hash"] for entry in seals}
 
     def declared(self, key: str) -> Declaration:
-        """Return what was declared with a charge, which the chain has."""
-        return Declaration(**self.entries(key=key)[0].content.get("declared", {}))
+        """Return what was declared with a charge, which the chain has; of a later version what this one knows."""
+        said = self.entries(key=key)[0].content.get("declared", {})
+        return Declaration(**{name: words for name, words in said.items() if name in Declaration.model_fields})
 
     def approval(self, key: str) -> dict[str, Any] | None:
         """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
