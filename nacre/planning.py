@@ -20,6 +20,7 @@ from nacre.words import argument, in_a_sentence
 
 SHOWN = re.compile(r"a true 100 shows as (-?\d+) to (-?\d+)")
 OFF = "a true count of 100 shows as {} to {} where noise is least, and as {} to {} where it is most, in 95 of 100 cases"
+OFF_ALIKE = "a true count of 100 shows as {} to {} in 95 of 100 cases"
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
 
@@ -62,7 +63,7 @@ class Planned:
         ends = [(int(low), int(high)) for text in counts.values() for low, high in SHOWN.findall(text)]
         if ends:
             near, far = min(ends, key=_width), max(ends, key=_width)
-            yield "may be off by", OFF.format(*near, *far)
+            yield "may be off by", OFF.format(*near, *far) if near != far else OFF_ALIKE.format(*near)
         yield "stands out", facts.get("stands out", "")
         yield "caution", facts.get("caution", "")
         yield "account", facts.get("account", "")

@@ -237,6 +237,8 @@ def test_a_notebook_shows_of_a_plan_what_one_decides_by_and_folds_the_rest(finis
     assert "<code>nacre.synthesize(data, schema, epsilon=1.0, delta=1e-05)</code>" in short and short.count("<tr>") < 10
     assert "noise_multiplier" not in short and "noise_multiplier" in rest and rest.endswith("</details>")
     assert re.search(r"count of 100 shows as -?\d+ to \d+ where noise is least, and as -?\d+ to \d+ where", short)
+    alike = nacre.plan(make_schema(), 1, 1e-5, method="pearl", home="home")._repr_html_()
+    assert re.search(r"count of 100 shows as -?\d+ to \d+ in 95 of 100 cases", alike)
     both = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")._repr_html_().partition("<details>")[0]
     assert " together, delta=1e-05" in both
     refused = nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=finished.folder.parents[1])._repr_html_().partition("<details>")[0]
