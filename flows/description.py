@@ -61,6 +61,7 @@ MEANS = (
     "how far off the mean and the 99 % quantile of a column are depends on its values, so it is unknown until "
     "released; the report says it where counts were released. Bounds that are too wide make it worse"
 )
+NOBODY_SIGNS = "nobody must sign"
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
@@ -170,7 +171,7 @@ def describe(
     cap = whole_budget([plan, *others])
     facts |= _account(quote) if quote else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
     if signer is not None:
-        facts["officer"] = f"{signer} must sign before anything is charged" if signer else "nobody must sign"
+        facts["officer"] = f"{signer} must sign before anything is charged" if signer else NOBODY_SIGNS
     if where and not plan.family and plan.contract.kind != "discovery":
         facts["training"] = f"from the release alone, so it costs nothing more; {where}"
     return facts

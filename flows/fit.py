@@ -1,6 +1,7 @@
 """The flow that fits a paid release again: train -> sample -> validate -> hand-off; always free."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from dpmodels.codec.flat import tables_of
@@ -11,7 +12,8 @@ from flows.kinds.tables import NOT_IN_A_STORE, OF_ONE_TABLE
 from flows.planning import bind
 from flows.synthesize import carry_out
 from tasks.run.bucket import local
-from tasks.run.refit import Changes, Outcome, forget_fit, start_fit
+from tasks.run.fits.changes import Changes, Outcome
+from tasks.run.refit import forget_fit, start_fit
 from tasks.run.store import Run, new_name
 
 
@@ -21,8 +23,10 @@ def fit(config: FitConfig, name: str = "") -> tuple[Run, Changes]:
     _check_format(config, release)
     home = runtime.home.absolute()
     run = Run(home=home, name=name or new_name(), ledger_url=runtime.ledger or "", dask=runtime.dask)
-    before = start_fit(run, release, bind(config, data=release, account=""))
-    return run, _changes(carry_out(run, runtime.prefect), before)
+    before = start_fit(run, release, bind(config, data=release, account=""), anew=config.statement.model_fields_set)
+    fitted = carry_out(run, runtime.prefect)
+    words = tuple(name for name in fitted.settings.declared.said if name not in config.statement.model_fields_set)
+    return fitted, replace(_changes(fitted, before), declared=words, paid_by=fitted.settings.paid_by)
 
 
 def _check_format(config: FitConfig, release: Path) -> None:

@@ -38,7 +38,7 @@ def approve(
     """
     from tasks.run.accounts import sign_run
     from tasks.run.store import Run
-    from tasks.stages.agree import agree, look
+    from tasks.stages.agree import REASON_OF_A_CHARGE, agree, look
 
     name = run_or_folder.folder if isinstance(run_or_folder, Result) else run_or_folder
     folder = Path(name)
@@ -47,7 +47,7 @@ def approve(
         file, fingerprint = agree(folder, Path(key), reason)
         return {"file": str(file), "key": fingerprint}
     if reason:
-        raise InvalidArgument("reason", reason, "be left out: it is said of hand-offs, and this is no folder of one")
+        raise InvalidArgument("reason", reason, REASON_OF_A_CHARGE)
     stored_run = Run.find(home_of(home), os.fspath(name), url_of(ledger))
     approval, request = sign_run(stored_run, Path(key))
     signed = {"run": stored_run.name, "officer": approval.officer, "signed": request.text}

@@ -27,8 +27,8 @@ POSITIONAL = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
 """What stands in a command without an option."""
 KEYWORDS = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
-OF_RESUME = ("out",)
-"""Those that ``nacre.resume`` takes besides."""
+FURTHER = {"resume": ("out",), "approve": ("reason",)}
+"""Those that some calls take besides."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 PLACEHOLDERS = {*POSITIONAL, *NUMBERS, "HOME", "KEY", "OUT", "REASON"}
@@ -50,7 +50,7 @@ def call_of(command: str, home: object = None) -> str:
     if positional:
         options.setdefault("name" if call == OF_ACCOUNT else first.lower(), positional[0])
     written = PLACEHOLDER.sub(lambda one: _as_python(options.pop(one[0].lower(), one[0]), one[0]), call)
-    taken = (*KEYWORDS, *(OF_RESUME if name == "resume" else ()))
+    taken = (*KEYWORDS, *FURTHER.get(name, ()))
     keywords = "".join(f", {one}={_as_python(options[one], '')}" for one in taken if one in options)
     keywords = keywords if keywords and not written.endswith("()") else keywords.removeprefix(", ")
     return f"{written.removesuffix(')')}{keywords})"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
+from nacre.cells import Groups, columns_and_bins, joined, with_shares
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -150,12 +151,12 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result", column: str, *, by: "str | Sequence[str] | None" = (), home: Place | None = None
+    run: "str | Result", column: str, *, by: Groups = (), value: object = None, home: Place | None = None
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
     ``by="cause"`` gives a row for each cause, nothing one for all rows. The mean of a boolean is the share of true,
-    that of dates a moment, whose errors are durations.
+    of yes and no that of yes, of other categories that of ``value``; of dates a moment, whose errors are durations.
 
     - the group, in columns that are called as in the data, and of numbers and dates its bounds, as ``marginals`` has
       them; of all rows ``column`` names the column;
@@ -174,26 +175,43 @@ def means(
 
     Args:
         run: the run's name, or its result.
-        column: of numbers or dates, or a boolean.
-        by: the column, or the columns, whose values make the groups; None makes none.
+        column: of numbers or dates, or a boolean; of categories with ``value``.
+        by: the column, or the columns, whose values make the groups; None makes none. A dictionary joins the ranges of
+            numbers or dates: ``{"age": [0, 18, 65, 105], "ward": None}``, each from an edge up to the next one, or
+            ``{"age": 10}``, a width. A counted range goes where its middle lies: ``age_low`` and ``age_high`` say what
+            was joined. What lies beyond the edges is left out.
+        value: the category whose share is asked for.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
-        NacreError: the column has categories, or the release counts none of these columns together.
+        NacreError: categories have no ``value``, edges are none, or the release counts none of these columns together.
+    """
+    groups, bins = columns_and_bins(by)
+    names, stored_run = _names_in(groups), run_of(run, home)
+    if not names and value is None and (whole := _of_report(stored_run, column)) is not None:
+        return whole
+    return _by_groups(stored_run, column, names, bins, value)
+
+
+def _by_groups(
+    run: "Run", column: str, names: list[str], bins: "Mapping[str, object]", value: object
+) -> "pd.DataFrame":
+    """Return the means of a column by groups, from the cells of all these columns; the arguments are as for ``means``.
+
+    ``bins`` are the edges of those columns whose cells are joined.
     """
     from tasks.stages.noisy_tables import apart
 
-    names = _names_in([by] if isinstance(by, str) else list(by or ()))
-    if not names and (whole := _of_report(run_of(run, home), column)) is not None:
-        return whole
     columns = [*names, *_names_in([column])]
     figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
-    value, cells = figures[0], marginals(run, *columns, home=home)
-    cells = _with_true(cells, run_of(run, home), column, figures)
-    _check_values(cells, value, column, names)
-    counted = cells.dropna(subset=value).assign(**({} if names else {OF_ALL: column}))
+    cells = marginals(run.name, *columns, home=run.home)
+    if bins:
+        cells = joined(cells, bins, columns, (figures[2], figures[3]))
+    cells = with_shares(cells, column, value, figures, _is_boolean(run, column))
+    _check_values(cells, figures[0], column, names)
+    counted = cells.dropna(subset=figures[0]).assign(**({} if names else {OF_ALL: column}))
     groups = _means_of(counted.set_index(names or [OF_ALL]), *figures)
-    return _beside(counted, _doubted(groups, run_of(run, home), column), names or [OF_ALL])
+    return _beside(counted, _doubted(groups, run, column), names or [OF_ALL])
 
 
 def _report_of(run: "Run") -> "Report | None":
@@ -239,7 +257,7 @@ def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequenc
     if value not in cells:
         shares = f"marginals(run, {', '.join(map(repr, [*names, column]))}) has shares"
         raise Unsuitable(
-            f"column {column} has no numbers or dates; {shares}, and the mean of a `type: boolean` is that of true"
+            f"column {column} has no numbers or dates; {shares}, and value='CATEGORY' asks for the share of one"
         )
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
@@ -256,14 +274,6 @@ def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> 
     heads = heads.astype(dict.fromkeys(groups, object))  # of a category `.map` makes another, which adds to nothing
     means.columns = [apart(str(figure), groups) for figure in means]
     return Listing(heads.join(means, on=groups).reset_index(drop=True))
-
-
-def _with_true(cells: "pd.DataFrame", run: "Run", column: str, figures: "Sequence[str]") -> "pd.DataFrame":
-    """Give the cells of a boolean their mean, 1 of true and 0 of false, from which no value differs."""
-    if not _is_boolean(run, column):
-        return cells
-    cells[figures[0]], cells[figures[1]] = cells[column].astype(str).map({"true": 1.0, "false": 0.0}), 0.0
-    return cells
 
 
 def _is_boolean(run: "Run", column: str) -> bool:

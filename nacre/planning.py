@@ -1,5 +1,6 @@
 """What a synthesis would charge, without opening any data."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -7,7 +8,7 @@ from typing import Any, Unpack
 from dpmodels.contract.remarks import before_a_charge, is_of_dates
 from dpmodels.errors import in_words
 from flows.config import SynthesizeConfig
-from flows.description import as_lines, describe_config, noise_of
+from flows.description import NOBODY_SIGNS, as_lines, describe_config, noise_of
 from flows.planning import MayOpen, beside, ledger_if_any
 from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
@@ -17,6 +18,9 @@ from nacre.keywords import SynthesisSettings, takes_settings, terms_of
 from nacre.notebook import facts_as_html
 from nacre.words import argument, in_a_sentence
 
+SHOWN = re.compile(r"a true 100 shows as (-?\d+) to (-?\d+)")
+OFF = "a true count of 100 shows as {} to {} where noise is least, and as {} to {} where it is most, in 95 of 100 cases"
+OFF_ALIKE = "a true count of 100 shows as {} to {} in 95 of 100 cases"
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
 
@@ -41,7 +45,35 @@ class Planned:
         return "\n".join(as_lines(self.facts))
 
     def _repr_html_(self) -> str:
-        return facts_as_html("plan: nothing is charged yet", self.facts)
+        """Show in short what one decides by, and all facts in a part that is folded until it is asked for."""
+        short = {name: text for name, text in self._in_short() if text}
+        whole = facts_as_html("all that a terminal prints", self.facts)
+        folded = f"<details><summary>all {len(self.facts)} details</summary>{whole}</details>"
+        return facts_as_html("plan: nothing is charged yet", short) + folded if short else whole
+
+    def _in_short(self) -> Iterator[tuple[str, str]]:
+        """Yield what is released, what it costs, what it may be off by, what to look at, and what comes next."""
+        facts = self.facts
+        if "target" not in facts:
+            return
+        yield "is released", f"a synthetic copy of {facts.get('data set')}, by {facts.get('method')}"
+        yield "hides", facts.get("hides", "")
+        yield "costs", facts.get("release and report") or f"{facts['target']}: {facts.get('in words')}"
+        counts = {key: text for key, text in facts.items() if not key.startswith("report: ")}
+        ends = [(int(low), int(high)) for text in counts.values() for low, high in SHOWN.findall(text)]
+        if ends:
+            near, far = min(ends, key=_width), max(ends, key=_width)
+            yield "may be off by", OFF.format(*near, *far) if near != far else OFF_ALIKE.format(*near)
+        yield "stands out", facts.get("stands out", "")
+        yield "caution", facts.get("caution", "")
+        yield "account", facts.get("account", "")
+        signer = facts.get("officer", "") if facts.get("officer") != NOBODY_SIGNS else ""
+        call = f"`nacre.synthesize(data, schema, {facts['target']})`, with the same settings, charges this once"
+        yield "next", facts.get("answer", "") if self.accepted is False else "\n".join(filter(None, [signer, call]))
+
+
+def _width(ends: tuple[int, int]) -> int:
+    return ends[1] - ends[0]
 
 
 @takes_settings(SynthesizeConfig, "data", "schema")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpmodels.methods.federations.classifier import FederatedClassifier
-    from tasks.run.refit import Changes
+    from tasks.run.fits.changes import Changes
     from tasks.run.store import Run
 
 T = TypeVar("T")
@@ -250,7 +250,7 @@ class Result:
         seen = {**glance(self.report.facts), "WARNING": self.drowned, **self._in_short()}
         others = "\n".join(self._others)
         files = {"report": str(self.report.path), "warnings": others, "notes": "\n".join(self.notes)}
-        what = ("WARNING", IN_SHORT, "made", "spent", "account", "hides", "checks")
+        what = ("WARNING", IN_SHORT, "made", "spent", "account", "declared", "hides", "checks")
         names = (*what, "warnings", "notes", "folder", "report")
         facts = {name: text for name in names if (text := {**seen, **files}.get(name))}
         links = {"report": self.report.path.absolute().as_uri()}
@@ -281,6 +281,7 @@ class Result:
             "made": f"{product}, by {manifest.method}; run {self.run}",
             "spent": f"{cost}, account {manifest.ledger.account or '(left out)'}",
             **({"account": self.opened} if self.opened else {}),
+            **({"declared": self.changes.taken_over} if self.changes and self.changes.declared else {}),
             "hides": manifest.adjacency.of(manifest.unit),
             "folder": str(self.folder),
         }

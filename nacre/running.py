@@ -16,7 +16,7 @@ from nacre.given import SchemaLike, path_of, schema_file, with_public_rows
 from nacre.keywords import FitSettings, SynthesisSettings, started, takes_settings, terms_of
 from nacre.ledgers import Ledger
 from nacre.places import Place, home_of, url_of
-from nacre.result import Result, home_known, name_of
+from nacre.result import Result, home_known, name_of, run_of
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
@@ -100,18 +100,25 @@ def resume(
 
 
 @takes_settings(FitConfig, "release", opens=False)
-def fit(release: Place, **settings: Unpack[FitSettings]) -> Result:
+def fit(release: Place | Result, **settings: Unpack[FitSettings]) -> Result:
     """Make another generator from a release, which is paid for, as a run of its own: nothing is charged.
 
     This version's fitter makes it.
 
-    The release is any ``release.parquet`` that a run of any version left. If the ledger at hand paid for it, the
-    hand-off names account and run; otherwise it names the charge as the release does, and says that the rest is left
-    out. ``changes`` of the result compares this fit with that of the run that paid, if that run is in the home.
+    The release is any ``release.parquet`` that a run of any version left, or a result, whose run's is meant. If the
+    ledger at hand paid for it, the hand-off names account and run; otherwise it names the charge as the release does,
+    and says that the rest is left out. ``changes`` of the result compares this fit with that of the run that paid, if
+    that run is in the home.
+
+    What that run declared (purpose, legal basis, and so on) is declared of this hand-off too, in the words that the
+    ledger has: give any of them anew, or an empty text for none. Without that ledger, only what is given is declared.
 
     Raises:
         NacreError: the release is damaged, or this version cannot fit it.
     """
+    if isinstance(release, Result):
+        paid = run_of(release, settings.get("home"))
+        settings["home"], release = paid.home, paid.place("sanitize")
     name, terms = new_name(), terms_of(settings)
     terms["out"] = terms.get("out") or terms["home"] / "hand-offs" / name
     config = FitConfig.build(placed({**terms, "release": release}, FitConfig))

@@ -24,6 +24,7 @@ from dpmodels.errors import (
     near,
     without_commas,
 )
+from dpmodels.tracebacks import fault_beneath
 from nacre.calls import call_of
 
 P = ParamSpec("P")
@@ -118,7 +119,8 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
                 answer = function(*call.pop(0), **call.pop())
         except NacreError as refusal:
             __tracebackhide__ = True
-            raise refusal.with_traceback(None) from None  # whoever called sees the line of the call, and what to do
+            # whoever called sees the line of the call and what to do, below the fault of a library if there is one
+            raise refusal.with_traceback(None) from fault_beneath(refusal)
         if drowned := _drowned(answer):
             warnings.warn(drowned, ReleaseWarning, stacklevel=2)
         return answer
@@ -266,7 +268,7 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
         kinds, rule = KINDS.get(name, ((object,), ""))
         fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
         is_left_out = value is None and name not in required
-        if not (is_left_out or fits or (name == "run" and isinstance(value, Result))):
+        if not (is_left_out or fits or (name in ("run", "release") and isinstance(value, Result))):
             return Unsuitable(f"{name} {rule}, not {type(value).__name__}{_meant(name, value)}")
     return None
 

@@ -71,6 +71,16 @@ def check_signature(
     )
 
 
+def check_agreement(key: Path, reason: str, approver: str, passphrase: str = "") -> None:
+    """Refuse what ``agree`` would refuse of a key and a reason, and write nothing; the arguments are as for it."""
+    if not REASON.fullmatch(reason):
+        raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
+    private = private_key(key, "key", passphrase)
+    if approver and key_text(private.public_key()) != approver:
+        rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
+        raise InvalidArgument("key", key, rule)
+
+
 def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = "", passphrase: str = "") -> str:
     """Sign, as an officer, that the files of a folder's manifest may leave; write it beside the manifest.
 
@@ -89,13 +99,9 @@ def agree(folder: Path, key: Path, day: date, reason: str = "", approver: str = 
         InvalidArgument: the key is not a readable ed25519 private key, it is encrypted by another passphrase, or it is
             another than the approver's; or the reason is longer than 300 letters or has more than a line.
     """
-    if not REASON.fullmatch(reason):
-        raise InvalidArgument("reason", reason[:40], "be one line of 300 letters at most")
+    check_agreement(key, reason, approver, passphrase)
     private = private_key(key, "key", passphrase)
     public = key_text(private.public_key())
-    if approver and public != approver:
-        rule = f"be that of the officer who approved the charge, whose SHA-256 is {fingerprint(approver)}"
-        raise InvalidArgument("key", key, rule)
     said = {"day": day.isoformat(), "reason": reason}
     signature = base64.b64encode(private.sign(_agreed(said, (folder / MANIFEST).read_bytes()))).decode()
     (folder / OFFICER_SIGNATURE).unlink(missing_ok=True)  # whoever sent the folder may have put a link there

@@ -166,6 +166,11 @@ class LedgerReader:
         seals = self._database.read(lambda connection: store.read(connection, store.entries.c.kind == "seal"))
         return {entry.content["artifact_hash"] for entry in seals}
 
+    def declared(self, key: str) -> Declaration:
+        """Return what was declared with a charge, which the chain has; of a later version what this one knows."""
+        said = self.entries(key=key)[0].content.get("declared", {})
+        return Declaration(**{name: words for name, words in said.items() if name in Declaration.model_fields})
+
     def approval(self, key: str) -> dict[str, Any] | None:
         """Return the signature that a charge was made with, or None; a family's is in the entry of its first charge."""
         signed: dict[str, Any] | None = self.entries(key=key)[0].content.get("approval")

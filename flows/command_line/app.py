@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from dpmodels.errors import AwaitsOfficer, DataError, NacreError, SchemaError
+from dpmodels.errors import AwaitsOfficer, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.escapes import escaped
 from flows.command_line import audits, deployments, disclosure, free, ledger, removal, reports, runs, schemas
 from flows.command_line.options import WIDE
@@ -88,6 +88,7 @@ def main() -> NoReturn:
     """Run the command line; an error for the user is one sentence on standard error and exit code 1."""
     with _heeded_signals():
         try:
+            check_text(sys.argv[1:])
             app(arranged(sys.argv[1:]), prog_name="nacre")
         except Exception as error:
             sys.exit(_said(error))
@@ -122,6 +123,18 @@ def _is_interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def check_text(words: list[str]) -> None:
+    """Refuse ``--text`` with nothing behind it, where the parser of options would not say what to write.
+
+    Raises:
+        Unsuitable: nothing stands behind it, or another option.
+    """
+    following = words[words.index("--text") + 1 :] if "--text" in words else ["written"]
+    if not following or following[0].startswith("--"):
+        example = '--text \'{decimal: ",", date_format: "%d.%m.%Y"}\''
+        raise Unsuitable(f"--text says how numbers and dates are written, which stands behind it: {example}")
 
 
 def arranged(words: list[str]) -> list[str]:

@@ -291,7 +291,9 @@ def approve(
     if (folder := Path(run)) != Path() and (folder / "manifest.json").exists():
         return agree_to(folder, key, reason, yes, as_json)
     if reason:
-        raise InvalidArgument("reason", reason, "be left out: it is said of hand-offs, and RUN names no folder of one")
+        from tasks.stages.agree import REASON_OF_A_CHARGE
+
+        raise InvalidArgument("reason", reason, REASON_OF_A_CHARGE)
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
     from flows.description import describe_run
@@ -340,14 +342,16 @@ def agree_to(folder: Path, key: Path, reason: str, yes: bool, as_json: bool) -> 
 
     Raises:
         ArtifactError: something is wrong with it.
+        InvalidArgument: the key is not that of whoever approved the charge, or the reason is too long.
     """
     from flows.command_line.console import confirm, say
     from flows.command_line.show import spaced
     from tasks.run.signing import check_signing_key
-    from tasks.stages.agree import agree, look
+    from tasks.stages.agree import agree, check_agreement, look
 
     check_signing_key(key, "key")
     facts = look(folder).facts
+    check_agreement(folder, key, reason)
     del facts["may_leave"]
     confirm("hand-off", spaced(facts), "Sign that these files may leave?", yes, as_json)
     file, fingerprint = agree(folder, key, reason)

@@ -31,7 +31,7 @@ from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of, delta_over_rows
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
-from tasks.run.refit import Changes
+from tasks.run.fits.changes import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside
 from tasks.run.store import Run

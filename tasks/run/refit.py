@@ -6,10 +6,8 @@ does.
 """
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +16,28 @@ from dpmodels.errors import ArtifactError, InvalidArgument, Unsuitable
 from dpmodels.files import read_plain
 from dpmodels.ledger.ledger import Charge
 from dpmodels.methods.registry import create, of_kind
-from dpmodels.pages.words import look_in_words
 from dpmodels.releases.plan import RELEASE, REPORT, Plan
 from dpmodels.releases.release import Release, read_release
 from dpmodels.report import charged
 from dpmodels.report.fidelity import Measured
 from tasks.run.accounts import desk_of
+from tasks.run.fits.changes import Outcome
 from tasks.run.home import open_ledger
 from tasks.run.ready import check_ready, check_writable
 from tasks.run.receive import landing_of, reject
 from tasks.run.settings import Settings
-from tasks.run.store import MADE, Made, Run
+from tasks.run.store import MADE, Run
 
-UNKNOWN, NOT_AT_HAND = "not recorded", "not at hand"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What made a run's generator, and what its publishable report says of the table."""
-
-    made: Made
-    report: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, run: Run) -> "Outcome | None":
-        """Read the outcome of a run that was handed over; None for a run that was not."""
-        report = run.place("validate") / "report.json"
-        return cls(run.made("train"), json.loads(report.read_text(encoding="utf-8"))) if report.is_file() else None
+OF_ONE_CHARGE = "again"
+"""What is declared of a charge, and of no hand-off: why the data is charged once more."""
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What another fit changed: rows of a table, each with a name, the value before and the value now."""
-
-    rows: tuple[tuple[str, str, str], ...]
-
-    @classmethod
-    def between(cls, before: Outcome | None, now: Outcome) -> "Changes":
-        """Compare the earlier fit, if it is at hand, with the present one."""
-        old = before.made if before else Made()
-        rows = [("nacre version", old.nacre_version or UNKNOWN, now.made.nacre_version), *_settings(old, now.made)]
-        figures = _figures(before.report) if before else {}
-        rows += [(name, figures.get(name, UNKNOWN), figure) for name, figure in _figures(now.report).items()]
-        if before is None:
-            rows = [(name, NOT_AT_HAND, figure) for name, _, figure in rows]
-        return cls(tuple((_line(name), _line(one), _line(other)) for name, one, other in rows))
-
-    def __repr__(self) -> str:
-        rows = [("what changed", "before", "now"), *self.rows]
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)  # noqa: B905
-
-
-def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
+def start_fit(run: Run, release: Path, wished: Settings, anew: Collection[str] = ()) -> Outcome | None:
     """Have a new run fit a release again, and return the outcome of the paying run's own fit if it is in this home.
+
+    What the paying run declared of its hand-off holds for this one too, but for what is declared ``anew``. It is read
+    in the chain of the ledger alone: whoever can write the release could otherwise have words said in an operator's
+    name.
 
     Raises:
         NacreError: the release cannot be fitted by this version, or is not the one that the ledger at hand sealed for
@@ -89,9 +55,10 @@ def start_fit(run: Run, release: Path, wished: Settings) -> Outcome | None:
         raise ArtifactError(f"{release} cannot be fitted: {fault}") from None
     check_fits(read, wished.training)
     sha256 = hashlib.sha256(content).hexdigest()
-    payer = _payer(run, read, sha256)
+    payer, declared = _payer(run, read, sha256)
     account, paid_by = (payer.account, payer.run) if payer else ("", "")
-    settings = wished.model_copy(update={"account": account, "paid_by": paid_by, "fits": read.entry})
+    words = {name: text for name, text in declared.items() if name not in {*anew, OF_ONE_CHARGE}}
+    settings = wished.model_copy(update={**words, "account": account, "paid_by": paid_by, "fits": read.entry})
     run.create(settings, Plan(lines=(read.line,)))
     write_whole(run.place("sanitize"), lambda part: part.write_bytes(content))
     run.finish("sanitize", sha256)
@@ -178,16 +145,17 @@ def _first(home: Path, paid_by: str) -> Outcome | None:
         return None
 
 
-def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
-    """Return the charge of a release, if the ledger at hand has it.
+def _payer(run: Run, release: Release, sha256: str) -> tuple[Charge | None, dict[str, str]]:
+    """Return the charge of a release, if the ledger at hand has it, and what was declared with it.
 
     Raises:
         ArtifactError: the ledger has the charge, and sealed another file for it.
     """
-    ledger = run.ledger_url or run.home / "ledger.sqlite"
-    entry = open_ledger(run.home, ledger).find(release.entry) if run.ledger_url or Path(ledger).exists() else None
-    if entry is None:
-        return None
+    place = run.ledger_url or run.home / "ledger.sqlite"
+    ledger = open_ledger(run.home, place) if run.ledger_url or Path(place).exists() else None
+    entry = ledger.find(release.entry) if ledger else None
+    if ledger is None or entry is None:
+        return None, {}
     if (entry.state, entry.artifact_hash, entry.charge.plan_hash) != (
         "committed",
         sha256,
@@ -197,43 +165,4 @@ def _payer(run: Run, release: Release, sha256: str) -> Charge | None:
             f"the ledger has charge {release.entry[:12]} of run {entry.charge.run}, and this is not the release that "
             "was sealed and committed for it; fit the one in the run's own folder"
         )
-    return entry.charge
-
-
-def _settings(old: Made, new: Made) -> Iterator[tuple[str, str, str]]:
-    """Yield the settings of the fitter that differ."""
-    before = dict(_flat({"seed": old.seed, **old.settings})) if old.nacre_version else {}
-    now = dict(_flat({"seed": new.seed, **new.settings}))
-    differ = [name for name in before | now if not before or before.get(name, "") != now.get(name, "")]
-    for name in differ:
-        yield f"fitter: {name}", before.get(name, "" if before else UNKNOWN), now.get(name, "")
-    if not differ:
-        yield "fitter: all settings", "as now", "as before"
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", str(value)
-
-
-def _figures(report: Mapping[str, Any]) -> dict[str, str]:
-    """Say how many rows a publishable report is about, and how far they are from what was released."""
-    columns = [column for column in report["columns"] if "distance_to_release" in column]
-    figures = {"synthetic rows": str(report["synthetic_rows"])}
-    if columns:
-        distances = [column["distance_to_release"] for column in columns]
-        noise = sum(column["expected_distance"] for column in columns)
-        figures["distance to the release, mean of columns"] = f"{sum(distances) / len(columns):.4f}"
-        figures["distance to the release, farthest column"] = f"{max(distances):.4f}"
-        figures["distance that noise alone puts there, mean"] = f"{noise / len(columns):.4f}"
-    for look in report["fit"]:
-        figures[f"left of {look_in_words(look['look'])}, in units of its noise"] = f"{look['left']:.3f}"
-    return figures
-
-
-def _line(text: str) -> str:
-    """Make text fit on one line of a table, since anybody may have written the records of free stages."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:120])
+    return entry.charge, ledger.declared(release.entry).said

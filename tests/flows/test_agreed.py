@@ -56,7 +56,7 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
 
 def test_python_signs_as_the_command_does(tmp_path: Path, hand_off: Path) -> None:
     key, public = write_key(tmp_path / "dana.pem")
-    with refused(InvalidArgument, name="reason"):
+    with refused(InvalidArgument, r"the reason goes into `why` .* `nacre.approve\(FOLDER, KEY, reason=REASON\)`$"):
         nacre.approve("no-such-run", key, reason="DPIA 2026-17", home=tmp_path)
     with refused(nacre.ArtifactError, "no-such-run"):
         nacre.approve("no-such-run", key, home=tmp_path)
@@ -101,8 +101,13 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
 def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:
     approved = Path(shutil.copytree(GOLDEN / "LAYOUT-21" / "laid-out", tmp_path / "approved"))
     key, _ = write_key(tmp_path / "eve.pem")
-    code, _, err = run_cli("approve", approved, "--key", key, "--yes")
-    assert code == 1 and "must be that of the officer who approved the charge, whose SHA-256 is" in err
+    code, out, err = run_cli("approve", approved, "--key", key)  # refused before it shows what is to be signed
+    assert (
+        code == 1
+        and out == ""
+        and len(err.splitlines()) == 1
+        and "must be that of the officer who approved the charge, whose SHA-256 is" in err
+    )
     assert not (approved / OFFICER_SIGNATURE).exists()
     agree(approved, key, date(2026, 1, 1))
     (fault,) = verify_hand_off(approved).faults
@@ -126,7 +131,8 @@ def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(
         code, _, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", reason)
         assert code == 1 and "reason" in err and not (hand_off / OFFICER_SIGNATURE).exists()
     code, _, err = run_cli("approve", "no-such-run", "--key", key, "--reason", "x")
-    assert code == 1 and "RUN names no folder" in err.replace("\n", " ")
+    said = err.replace("\n", " ")
+    assert code == 1 and "RUN names no folder" in said and "`nacre approve FOLDER --key KEY --reason" in said
 
 
 def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_officer_lets_the_files_leave(

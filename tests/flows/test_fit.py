@@ -16,8 +16,9 @@ from dpmodels.ledger.ledger import Ledger
 from dpmodels.methods.quick import QUICK
 from dpmodels.releases.release import read_release
 from flows.synthesize import carry_out, pipeline
+from tasks.run.fits.changes import UNKNOWN
 from tasks.run.receive import sample_again
-from tasks.run.refit import UNKNOWN, forget_fit
+from tasks.run.refit import forget_fit
 from tasks.run.store import Run
 from tasks.stages.ingest import ingest
 from tasks.stages.sanitize import sanitize
@@ -120,6 +121,27 @@ def test_a_release_of_the_first_format_is_fitted_from_its_file_alone(tmp_path: P
     code, out, err = run_cli("verify", tmp_path / "out")
     assert code == 3 and "does not say" in " ".join(out.split()), err
     assert not (tmp_path / "home" / "ledger.sqlite").exists() and run_cli("validate", tmp_path / "out")[0] == 0
+
+
+def test_a_fit_declares_what_the_paying_run_did_unless_it_says_otherwise(tmp_path: Path) -> None:
+    """The ledger's chain says it; a manifest that lies beside the release, and that others may write, does not."""
+    said = {"purpose": "To plan beds.", "legal_basis": "GDPR, Art. 9(2)(j)", "license": "CC BY 4.0", "again": "A test."}
+    run = carry_out(started(tmp_path, said), prefect=False)
+    manifest = run.settings.out / MANIFEST
+    manifest.write_text(manifest.read_text().replace("plan beds", "sell"))
+    code, out, err = fit(tmp_path, run.place("sanitize"), "home", "--purpose", "Teaching", "--license", "")
+    assert code == 0, err
+    declared = {"purpose": "Teaching", "legal_basis": said["legal_basis"]}
+    assert read_manifest(tmp_path / "fitted").operator_says == declared
+    words = f"legal_basis: as run {run.name} declared in the ledger; give any of them anew to say otherwise"
+    assert f"declared: {words}" in out.splitlines()
+    training = run.settings.training
+    first = nacre.Result(run.settings.out, home=run.home)
+    made = nacre.fit(first, training=training, out=tmp_path / "whole", rows=5)
+    assert made.manifest.operator_says == {key: text for key, text in said.items() if key != "again"}
+    assert "declared purpose, legal_basis, license: as run" in " ".join(repr(made).split())
+    elsewhere = nacre.fit(run.place("sanitize"), training=training, home=tmp_path / "b", out=tmp_path / "c", rows=5)
+    assert elsewhere.manifest.operator_says == {} and "declared" not in repr(elsewhere)
 
 
 def test_a_release_from_elsewhere_does_not_disturb_a_home(run: Run, tmp_path: Path) -> None:

@@ -379,6 +379,9 @@ def test_means_of_dates_are_moments_and_their_groups_have_bounds(tmp_path):
     assert (known.within < pd.Timedelta(days=1500)).all() and (known.within > pd.Timedelta(days=10)).all()
     assert all(pd.api.types.is_timedelta64_dtype(means[one]) for one in ("within", "standard_error", "noise", "inside"))
     assert set(means.reason) <= {"", ALIKE, DROWNED}  # no date is close to a 0, which 1970 is to the reckoning
+    decades = nacre.means(made, "size", by={"built": ["1960-01-01", "1972-01-01", "1985-01-01"]})
+    assert decades.built[0].startswith("1960-01-01 to 197") and decades["mean"][0] < decades["mean"][1]
+    assert decades.built[2] == "null" and len(decades) == 3
     whole = nacre.means(made, "built")
     assert abs(whole["mean"][0] - data.built.mean()) < 2 * whole.within[0] and charges(home) == before
     cells = nacre.marginals(made, "built").dropna(subset="built_low")
@@ -405,8 +408,64 @@ def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     assert np.allclose(means["mean"][known], shares[means.index[known]]) and (means.inside.dropna() == 0).all()
     whole, one = nacre.marginals(name_of(home), "smoker", home=home), nacre.means(name_of(home), "smoker", home=home)
     assert len(one) == 1 and one["count"].iloc[0] == pytest.approx(whole["count"].sum())
-    with refused(Unsuitable, "column sick has no numbers"):  # yes and no are categories
-        nacre.means(name_of(home), "sick", home=home)
+
+
+@only("nacre")
+def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home):
+    name = name_of(home)
+    counts = nacre.marginals(name, "ward", "sick", home=home).pivot(index="ward", columns="sick", values="count")
+    means = nacre.means(name, "sick", by="ward", home=home).set_index("ward")
+    known = means.index[means["mean"].notna()]
+    shares = counts["yes"] / (counts["yes"] + counts["no"])
+    assert len(known) and np.allclose(means["mean"][known], shares[known].clip(0, 1))
+    assert (means.within[known] == 1.96 * means.noise[known]).all()
+    wards = nacre.marginals(name, "ward", home=home).set_index("ward")["count"]
+    north = nacre.means(name, "ward", value="north", home=home)
+    assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum()) and north["count"][0] == wards.sum()
+    for column, value, says in (
+        ("ward", None, "value='CATEGORY' asks for the share of one"),
+        ("ward", "nroth", "does not count value='nroth' of ward by itself; .*did you mean `north`"),
+        ("age", 3, "column age has numbers or dates, whose mean needs no value"),
+    ):
+        with refused(Unsuitable, says):
+            nacre.means(name, column, value=value, home=home)
+
+
+@only("nacre")
+def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
+    name, before = name_of(home), charges(home)
+    cells = nacre.marginals(name, "age", "smoker", home=home)
+    middle, edge = (cells.age_low + cells.age_high) / 2, float(cells.age_low.max())
+    edges = [float(cells.age_low.min()), edge, float(cells.age_high.max())]
+    means = nacre.means(name, "smoker", by={"age": edges}, home=home)
+    assert charges(home) == before and means.age.tolist() == [
+        f"{low:g} to {high:g}" for low, high in zip(means.age_low, means.age_high, strict=True)
+    ]
+    assert (means.age_low[0], means.age_high.iloc[-1]) == (edges[0], edges[2]) and len(means) == 2
+    for group, is_in in zip(means.itertuples(), (middle < edge, middle >= edge), strict=True):
+        one = cells[is_in]
+        assert group.count == pytest.approx(one["count"].sum())
+        true = one[one.smoker.astype(str) == "true"]["count"].sum()
+        if not np.isnan(group.mean):
+            assert group.mean == pytest.approx(true / one["count"].sum())
+            square = (one.standard_error**2 * ((one.smoker.astype(str) == "true") - group.mean) ** 2).sum()
+            assert group.noise == pytest.approx(square**0.5 / group.count)
+    beyond = nacre.means(name, "smoker", by={"age": [-50, *edges]}, home=home)
+    assert beyond.equals(means) and 1 < len(nacre.means(name, "smoker", by={"age": 20}, home=home)) < 8
+    wide = nacre.means(name, "smoker", by={"age": np.int64(1000)}, home=home)
+    assert len(wide) == 1 and wide["count"][0] == pytest.approx(cells["count"].sum())
+    by_both = nacre.means(name, "smoker", by={"ward": None}, home=home)
+    assert by_both.equals(nacre.means(name, "smoker", by="ward", home=home))
+    for by, says in (
+        ({"age": [5, 5, 9]}, "edges of age are none: write edges that rise"),
+        ({"age": "0-18"}, "age is given no edges"),
+        ({"age": -5}, "or a width above 0"),
+        ({"ward": [0, 1]}, "column ward has no numbers or dates to join"),
+        ({"age": [edges[0], edges[0] + 0.01, 150]}, r"no range of age whose middle lies from .* to .*\.01: make"),
+        ({"age": ["a", "b"]}, "the edges of age must be numbers"),
+    ):
+        with refused(Unsuitable, says):
+            nacre.means(name, "smoker", by=by, home=home)
 
 
 @only("nacre")

@@ -88,6 +88,14 @@ def test_what_every_command_takes_may_stand_before_or_behind_it(words: list[str]
     assert arranged(words) == arranged_words
 
 
+def test_text_without_what_stands_behind_it_is_answered_with_what_to_write() -> None:
+    for words in (("export", "a", "b.csv", "--text"), ("schema", "init", "a.csv", "--text", "--json")):
+        code, out, err = run_cli(*words)
+        assert (code, out) == (1, "") and err.endswith(
+            'behind it: --text \'{decimal: ",", date_format: "%d.%m.%Y"}\'\n'
+        )
+
+
 def test_json_and_quiet_are_heard_on_both_sides_of_a_command(tmp_path: Path) -> None:
     (tmp_path / "home" / "control").mkdir(parents=True)
     for words in (("--json", "runs"), ("runs", "--json", "-q"), ("-q", "runs", "--json")):

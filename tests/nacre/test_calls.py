@@ -68,3 +68,25 @@ def test_a_notebook_shows_the_frames_of_whoever_called_and_all_of_a_fault_of_the
     with pytest.raises(nacre.NacreError) as fault:  # of a method that no call of the interface leads to
         Run.find(tmp_path / "none", "20990101-abc")
     assert "in find\n" in "\n".join(fault.value._render_traceback_())
+
+
+def test_a_notebook_shows_the_fault_of_a_library_beneath_a_refusal_and_no_other_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def render(cause: Exception) -> str:
+        def fail(home: object) -> None:
+            try:
+                raise cause
+            except type(cause) as fault:
+                raise nacre.ArtifactError("the file is damaged") from fault
+
+        monkeypatch.setattr(runs, "list_runs", fail)
+        with pytest.raises(nacre.ArtifactError) as refusal:
+            nacre.runs(tmp_path)
+        return "\n".join(refusal.value._render_traceback_())
+
+    shown = render(KeyError("no such tensor"))
+    assert "raise cause\n" in shown and "KeyError: 'no such tensor'\n" in shown and "words.py" not in shown
+    assert shown.splitlines()[-1] == "nacre.ArtifactError: the file is damaged"
+    for cause in (nacre.NacreError("one more sentence"), OSError("no such file")):
+        assert "raise cause" not in (shown := render(cause)) and str(cause) not in shown

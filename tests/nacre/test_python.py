@@ -231,6 +231,20 @@ def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     assert "<script" not in nacre.planning.Planned({"a": "<script>"}, None)._repr_html_()
 
 
+def test_a_notebook_shows_of_a_plan_what_one_decides_by_and_folds_the_rest(finished) -> None:
+    short, _, rest = nacre.plan(make_schema(), 1, 1e-5, home="home")._repr_html_().partition("<details>")
+    assert all(f">{name}</th>" in short for name in ("is released", "costs", "may be off by", "stands out", "next"))
+    assert "<code>nacre.synthesize(data, schema, epsilon=1.0, delta=1e-05)</code>" in short and short.count("<tr>") < 10
+    assert "noise_multiplier" not in short and "noise_multiplier" in rest and rest.endswith("</details>")
+    assert re.search(r"count of 100 shows as -?\d+ to \d+ where noise is least, and as -?\d+ to \d+ where", short)
+    alike = nacre.plan(make_schema(), 1, 1e-5, method="pearl", home="home")._repr_html_()
+    assert re.search(r"count of 100 shows as -?\d+ to \d+ in 95 of 100 cases", alike)
+    both = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")._repr_html_().partition("<details>")[0]
+    assert " together, delta=1e-05" in both
+    refused = nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=finished.folder.parents[1])._repr_html_().partition("<details>")[0]
+    assert "REFUSED" in refused and "nacre.synthesize" not in refused
+
+
 def test_a_plan_says_what_the_account_would_answer(finished):
     planned = nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=finished.folder.parents[1])
     assert planned.accepted is False and "REFUSED" in repr(planned)

@@ -1,0 +1,159 @@
+"""The cells of a released table made ready for means: ranges joined to wider ones, and shares of a category."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from dpmodels.errors import Unsuitable, near
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Groups = str | Sequence[str] | Mapping[str, object] | None
+"""What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined."""
+YES = frozenset({"yes", "y", "true", "t", "1", "ja", "j", "oui", "si", "sí"})
+"""Categories that stand for true where a column has one other."""
+MOST_BINS = 1000
+NULL = "null"
+
+
+def columns_and_bins(by: Groups) -> tuple[list[Any], dict[str, Any]]:
+    """Return the columns that make groups, and of those that are joined to ranges their edges, or a width.
+
+    Raises:
+        Unsuitable: these are none.
+    """
+    if isinstance(by, Mapping):
+        check_bins(bins := {name: edges for name, edges in by.items() if edges is not None})
+        return list(by), bins
+    return [by] if isinstance(by, str) else list(by or ()), {}
+
+
+def check_bins(bins: Mapping[str, Any]) -> None:
+    """Refuse what can be no edges of ranges and no width.
+
+    Raises:
+        Unsuitable: it is such.
+    """
+    for name, one in bins.items():
+        edges = [] if isinstance(one, str | bytes) or not hasattr(one, "__len__") else list(one)
+        example = f"write edges that rise, as in by={{{name!r}: [0, 18, 65]}}, or a width above 0, as in {name!r}: 10"
+        if edges:
+            try:
+                rise = all(low < high for low, high in pairwise(edges))
+            except TypeError:
+                rise = False
+            if len(edges) < 2 or not rise or len(edges) > MOST_BINS:
+                raise Unsuitable(f"the edges of {name} are none: {example}")
+        elif isinstance(one, bool) or not isinstance(one, Real) or not 0 < float(one) < math.inf:
+            raise Unsuitable(f"{name} is given no edges: {example}")
+
+
+def joined(
+    cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, str]
+) -> "pd.DataFrame":
+    """Join the cells of columns to ranges: counts add up, and their errors by their squares.
+
+    A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
+    An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
+    Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
+    cells stay apart from each other, and ``sums`` the names of the count and its standard error.
+    """
+    from tasks.stages.noisy_tables import apart
+
+    for name, edges in bins.items():
+        cells = _labelled(cells, name, edges, tuple(apart(f"{name}_{end}", names) for end in ("low", "high")))
+    error = sums[1]
+    cells = cells.assign(**{error: cells[error] ** 2})
+    others = [one for one in cells if one not in (*names, *sums)]
+    how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
+    whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
+    return whole.assign(**{error: whole[error] ** 0.5})
+
+
+def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...]) -> "pd.DataFrame":
+    """Give each cell the label and the bounds of its range; ``ends_of`` names the bounds."""
+    import pandas as pd
+
+    low, high = ends_of
+    if low not in cells:
+        raise Unsuitable(
+            f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}"
+        )
+    middle = cells[low] + (cells[high] - cells[low]) / 2
+    least, most, is_value = cells[low].min(), cells[high].max(), middle.notna()
+    limits = _limits(name, edges, least, most)
+    last = len(limits) - 2
+    places = pd.Series(limits.searchsorted(middle.fillna(least), side="right") - 1, cells.index)
+    places = places.mask(middle == limits.iloc[-1], last)
+    for place in range(last + 1) if hasattr(edges, "__len__") else ():
+        start, end = limits.iloc[place], limits.iloc[place + 1]
+        if not (places[is_value] == place).any() and start < most and end > least:
+            between = f"from {_written(start)} to {_written(end)}"
+            counted = f'`marginals(run, "{name}")` has the ranges that are counted'
+            raise Unsuitable(
+                f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
+            )
+    kept = ~is_value | places.between(0, last)
+    cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
+    ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
+    written = [f"{_written(one)} to {_written(other)}" for one, other in zip(ends["low"], ends["high"], strict=True)]
+    cells[name] = cells[name].astype(object)
+    for column, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
+        cells.loc[values, column] = ranges[values].map(figures)
+    return cells
+
+
+def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
+    """Return the limits of ranges: those that were given, or multiples of a width."""
+    import pandas as pd
+
+    is_dated = isinstance(least, pd.Timestamp)
+    if hasattr(edges, "__len__"):
+        try:
+            return pd.Series(pd.to_datetime(list(edges))) if is_dated else pd.Series([float(edge) for edge in edges])
+        except (ValueError, TypeError):
+            kind = "days, as '2020-01-31'" if is_dated else "numbers"
+            raise Unsuitable(f"the edges of {name} must be {kind}") from None
+    first, last = (0, MOST_BINS + 1) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
+    if last - first > MOST_BINS:
+        raise Unsuitable(f"a width makes no ranges of {name}: write its edges as a list")
+    return pd.Series([place * float(edges) for place in range(first, last + 1)])
+
+
+def _written(value: Any) -> str:
+    """Write an end of a range; of a moment the day."""
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]
+
+
+def with_shares(
+    cells: "pd.DataFrame", column: str, value: object, figures: Sequence[str], is_boolean: bool
+) -> "pd.DataFrame":
+    """Give the cells of a column of categories a mean, 1 of the one that is asked for and 0 of others.
+
+    No value of a cell differs from it, so nothing is added to the error; nulls have no mean. Of a boolean and of yes
+    and no it is true and yes that are asked for where nothing is.
+
+    Raises:
+        Unsuitable: the release does not count this category by itself.
+    """
+    if figures[0] in cells:
+        if value is not None:
+            raise Unsuitable(f"column {column} has numbers or dates, whose mean needs no value: leave it out")
+        return cells
+    labels = [str(one) for one in cells[column].astype(object).unique() if one != NULL]
+    meant = [one for one in labels if one.casefold() in YES]
+    if value is None and (is_boolean or len(labels) == 2) and len(meant) == 1:
+        value = meant[0]
+    if value is None:
+        return cells
+    asked = str(value).lower() if isinstance(value, bool) else str(value)
+    if asked not in labels:
+        there = f"there are {', '.join(labels[:10])}{near(asked, labels)}"
+        raise Unsuitable(f"the release does not count value={value!r} of {column} by itself; {there}")
+    texts = cells[column].astype(object)
+    known = texts.map({one: float(one == asked) for one in labels})
+    cells[figures[0]], cells[figures[1]] = known.astype(float), 0.0
+    return cells

@@ -1,0 +1,1 @@
+"""What fits of one release differ by."""
