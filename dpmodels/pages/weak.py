@@ -20,7 +20,7 @@ MOST_NAMES, MOST_WARNED = 600, 440
 """Letters of columns' names, and of warnings, for which a data sheet has room."""
 OF_SHARES = "the most that any share of the rows is off (total variation; in nineteen releases of twenty)"
 OF_MEANS = "within holds in nineteen releases of twenty, where values thin out towards the bounds"
-NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of means for real."
+NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of it for real."
 NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Rely on no more than this."
 Row = tuple[str, str, str]
 
@@ -43,7 +43,7 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
     means, cut_values = _means(columns, far), clipped(columns, MOST_CLIPPED)
     rows = [
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
-        *([("Means, the farthest columns", f"{'; '.join(means)}; {OF_MEANS}", NO_MEAN)] if means else []),
+        *((f"Mean of {name}", said, NO_MEAN) for name, said in means),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
         *_avoided(avoid, numbers),
         *((listed(far[one]), TOO_FAR, f"Use no {words}.") for one, words in FAR_WORDS.items() if one in far),
@@ -77,12 +77,13 @@ def _fitting(warnings: Sequence[str]) -> Iterator[str]:
         yield whole
 
 
-def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say of the columns whose means are known worst, and of one whose mean noise leaves open, what the report says."""
+def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """Say what the report does of the columns whose means are known worst, and of one whose mean noise leaves open."""
     worst = worst_means({"columns": columns})
     open_means = [one for one in columns if "means" in one.get("unseen", {}) and one not in worst]
     sound = [one for one in open_means if "mean" not in one["avoid"] and "far" not in one["unseen"]]
-    return [_mean(far, *report.number_row(one)) for one in [*worst, *sound[:1]]]
+    every = [_mean(far, *report.number_row(one)) for one in [*worst, *sound[:1]]]
+    return [*every[:-1], *((name, f"{said}; {OF_MEANS}") for name, said in every[-1:])]
 
 
 def _mean(
@@ -95,8 +96,8 @@ def _mean(
     within_of_quantile: str,
     low: str,
     high: str,
-) -> str:
-    """Say of a number column what the report says in its table of means, in the same figures; none that is of no use.
+) -> tuple[str, str]:
+    """Name a number column, and say of it what the report does in its table of means; no figure that is of no use.
 
     ``far``: by figure, the columns of which it is of no use.
     """
@@ -104,7 +105,7 @@ def _mean(
     could = f", or {low} to {high} if a few values that noise hides lie far off" if low else ""
     known = f"{quantile} within {within_of_quantile}" if within_of_quantile != "unknown" else "is not known"
     known = "is too far off to be used" if name in far.get("p99", ()) else known
-    return f"{name} {estimate} as released{rows}, within {within}{could}, its 99 % quantile {known}"
+    return name, f"{estimate} as released{rows}, within {within}{could}; its 99 % quantile {known}"
 
 
 def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> Iterator[Row]:

@@ -66,14 +66,14 @@ def test_a_mean_is_what_the_report_says_of_it_with_what_noise_leaves_open() -> N
     opened = {"mean": {"estimate": 12.063, "expected_error": 0.0215, "synthetic": 12.0712}, "p99": sure["p99"]}
     opened["unseen"] = {"records": 140.0, "share": 0.0087, "means": [11.94, 12.13]}
     page = sheet(pay=sure, years=opened)
-    assert "pay 13,927 as released, 14,000 in these rows, within 170, its 99 % quantile 25,862 within 0.98" in page
+    assert "13,927 as released, 14,000 in these rows, within 170; its 99 % quantile 25,862 within 0.98" in page
     assert (
-        "years 12.06 as released, 12.07 in these rows, within 0.043, or 11.94 to 12.13 if a few values "
+        "12.06 as released, 12.07 in these rows, within 0.043, or 11.94 to 12.13 if a few values "
         "that noise hides lie far off" in page
     )
     assert [cell in page for cell in number_row({"name": "years", **opened})] == 8 * [True]
     lost = {**sure, "p99": {"estimate": 44.0, "expected_error": None}, "unseen": {"quantile": True}}
-    assert "within 170, its 99 % quantile is not known" in sheet(pay=lost)
+    assert "within 170; its 99 % quantile is not known" in sheet(pay=lost)
 
 
 def test_a_figure_that_the_report_says_is_of_no_use_is_not_given_and_nothing_is_said_of_what_nobody_gets() -> None:
@@ -178,7 +178,7 @@ def test_a_sheet_says_in_a_table_where_it_is_weak_and_what_not_to_do() -> None:
     page = sheet(x={"mean": fact, "p99": fact, "clipped": [0.0, 10.0]})
     weak = page.partition('<tr id="weak">')[2].partition('<tr id="privacy">')[0]
     assert all(f'<th scope="col">{heading}</th>' in weak for heading in ("What", "How far off", "What not to do"))
-    assert "Take no smaller difference of means for real." in weak and "Take no largest or smallest value" in weak
+    assert "Take no smaller difference of it for real." in weak and "Take no largest or smallest value" in weak
     card = newest()
     card["quality"] |= {"weakest": {}, "warnings": [], "numbers": {}, "avoid": {}}
     assert "How far single columns are off is not known from what was released." in render_sheet(card)
