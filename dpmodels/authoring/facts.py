@@ -50,6 +50,8 @@ class Facts:
         derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
         keys: those of a schema, which a person wrote; they go before all of it.
+        unsure: words that its bounds or values were read of, and that may be meant otherwise.
+        place: in words, the line of the document that describes it, where it has lines of prose.
     """
 
     kind: str | None = None
@@ -68,6 +70,8 @@ class Facts:
     from_person: bool = False
     money: bool = False
     keys: Mapping[str, Any] | None = None
+    unsure: str = ""
+    place: str = ""
 
 
 Columns = Mapping[str, Facts]
@@ -97,6 +101,8 @@ def joined(facts: Iterable[Facts]) -> Facts:
         from_person=any(one.from_person for one in several),
         money=any(one.money for one in several),
         keys=next((one.keys for one in several if one.keys is not None), None),
+        unsure=next((one.unsure for one in several if one.unsure), ""),
+        place=next((one.place for one in several if one.place), ""),
     )
 
 

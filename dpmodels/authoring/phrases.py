@@ -85,6 +85,11 @@ def with_phrases(facts: Facts) -> Facts:
     return replace(facts, **{name: attributes[name] for name in new})
 
 
+def says(phrase: str) -> bool:
+    """Tell whether a phrase in small letters is one that is read."""
+    return any(_attributes_of(phrase))
+
+
 def _attributes(description: str) -> dict[str, Any]:
     """Return what the phrases say, as attributes of the facts; nothing where others beside them qualify it.
 
