@@ -18,7 +18,7 @@ SPLIT = (
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 DECIDED = {
-    "confirm": "is still TODO: delete `confirm: TODO` if what its name suggests is right by what is public of it",
+    "confirm": "is still TODO: delete `confirm: TODO` if what is suggested is right by what is public of it",
     "zero_inflated": "is still TODO: write true if by what is public many values are exactly 0, else false",
     "scale": "is still TODO: write log if by what is public few values are large, else linear",
 }

@@ -40,9 +40,9 @@ STRUCTURED: tuple[Known, ...] = (
     ("a JSON Schema", is_json_schema, read_json_schema),
 )
 KINDS = (
-    "a data dictionary (.csv, .xlsx, or a table or lines `- name: what it is` in .md and .txt), SQL that creates tables (.sql), "
-    "or, as YAML or JSON, a data contract (ODCS), a dbt schema, a JSON Schema, a pandera schema or a Great "
-    "Expectations suite"
+    "a data dictionary (.csv, .xlsx, or a table or lines `- name: what it is` in .md and .txt), SQL that creates "
+    "tables (.sql), or, as YAML or JSON, a data contract (ODCS), a dbt schema, a JSON Schema, a pandera schema or a "
+    "Great Expectations suite"
 )
 UNREADABLE = (
     f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB: save it as UTF-8 (in Excel as CSV "

@@ -295,7 +295,7 @@ def test_a_list_of_names_is_a_dictionary_of_two_columns(tmp_path: Path, name: st
     source = documented(tmp_path, name, NAMES)
     columns = source.columns(["amount", "late", "state", "born"])
     words = "what was lent, in cents; empty if not approved"
-    assert columns["amount"] == Facts(description=words, money=True, nullable=True)
+    assert columns["amount"] == Facts(description=words, money=True, nullable=True, place=f"line 3 of {name}")
     assert columns["late"].description == "one of; 0: no; 1: yes" and columns["born"].description == "a day"
     assert columns["state"].nullable and source.absent(columns).endswith("no column of the data: `Written by`")
     plain = documented(tmp_path, name, "amount: what was lent\nlate: yes or no\n").columns(["late", "amount"])

@@ -22,9 +22,11 @@ BRACKETED = re.compile(r"(.*\S)\s\(([^()]{1,60})\)")
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
 KEY = re.compile(r"\s*(?:[-*+]\s+)?[`*]{0,3}([^\W\d][^:=`*|]{0,40}?)[`*]{0,3}\s?[:=][`*]{0,3}(?:\s+(.*)|$)")
 """A heading of a data dictionary, and what its cell would hold, beneath a name."""
-PREPOSITIONS = frozenset("from to von bis of de desde hasta least most up low high name".split())
+PREPOSITIONS = frozenset(
+    ["from", "to", "von", "bis", "of", "de", "desde", "hasta", "least", "most", "up", "low", "high", "name"]
+)
 """Headings that begin a line of prose as often as they stand for a cell, which holds a number then."""
-RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*")
+RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 """The line below the headings of a table in Markdown."""
 CUT = re.compile(r"(?<!\\)\|")
 FOREIGN = re.compile(r"\b(?:bis|und|oder|der|das|von|ist|in|à|ou|et|les|des|est|hasta|los|las)\b", re.IGNORECASE)

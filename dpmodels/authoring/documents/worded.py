@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, bare
-from dpmodels.authoring.phrases import END, NARROWING, QUALIFYING, SEPARATE
+from dpmodels.authoring.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.phrases import says as says_phrase
 from dpmodels.authoring.type_words import kind_of
 
@@ -66,15 +66,11 @@ OF_RANGE = re.compile(
 )
 FEW_WORDS = re.compile(r"(?:[^\W\d]+\s+){1,3}(\d.*)")
 BEHIND = re.compile(r"(.+?\S)\s+((?:between|from|zwischen|von|entre|de|desde)\s+.+)", re.IGNORECASE)
-LABEL = re.compile(r"\s*([^\s=,;|]+(?: [^\s=,;|]+){0,2})\s*=\s*[^=|;]+")
+LABEL = re.compile(r"\s*([^\s=,;|:]+(?: [^\s=,;|:]+){0,2})\s*=\s*[^=|;]+")
 HEDGED = re.compile(
     r"\b(usual|typical|typically|mostly|often|about|approximately|approx|circa|ca|roughly|normally|expected|average|mean|"
     r"example|e\.g|such as|üblich\w*|typisch\w*|etwa|ungefähr|rund|normal\w*|z\.\s?b|beispiel\w*|mittel|environ|"
     r"généralement|normalement|exemple|aproximadamente|normalmente|ejemplo)\b"
-)
-NEVER_EMPTY = re.compile(
-    r"(?:is |are |ist |wird )?(?:never|not|nie|nicht|jamais|nunca)\s(?:empty|null|missing|blank|leer|vide|vacío)|"
-    r"required|mandatory|pflicht\w*|obligatoire|obligatorio"
 )
 FEW, SHORT = 3, 3
 """Values from which on a list needs no word before it, and letters of a value that is a code."""
