@@ -74,7 +74,8 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
 def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable[pa.RecordBatch]:
     """Compute the columns of raw rows that the schema computes, each of its own row; a null gives null.
 
-    A column of such a name that the table has itself, as a synthetic one, is computed anew.
+    A column of such a name that the table has itself, as a synthetic one, is computed anew. What a formula gives is
+    rounded to the decimals of its column here, so that its bounds are held to what the column keeps.
 
     Privacy: Sensitive -> Sensitive; each row by itself (stability 1).
 
@@ -82,7 +83,8 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
         DataError: while reading: a column that one is computed from is not of its type.
     """
     formulas, operands = computed(schema.columns), operands_of(schema)
-    return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
+    decimals = {name: getattr(schema.columns[name], "round", None) for name in formulas}
+    return (_with(batch, formulas, operands, decimals) for batch in batches) if formulas else batches
 
 
 def within_bounds(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
@@ -110,14 +112,18 @@ def operands_of(schema: Schema) -> dict[str, Any]:
     return {name: schema.raw[name] for name in names}
 
 
-def _with(batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns) -> pa.RecordBatch:
+def _with(
+    batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns, decimals: Mapping[str, int | None]
+) -> pa.RecordBatch:
     numbers = dict[str, Floats]()
     for name, column in operands.items():
         array = joined(batch.column(name))
         check_type(name, column, array.type)
         numbers[name] = as_numbers(column, array)
     for name, formula in formulas.items():
-        array = pa.array(values := reckon(formula, numbers, operands), mask=np.isnan(values))
+        values = reckon(formula, numbers, operands)
+        kept = decimals[name]
+        array = pa.array(values if kept is None else np.round(values, kept), mask=np.isnan(values))
         at = batch.schema.get_field_index(name)
         batch = batch.append_column(name, array) if at < 0 else batch.set_column(at, name, array)
     return batch

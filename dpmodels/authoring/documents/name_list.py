@@ -39,11 +39,16 @@ FORM = (
 
 @dataclass
 class Entry:
-    """What a document says of a column, by headings, and the line in which it begins."""
+    """What a document says of a column, by headings, and the line in which it begins.
+
+    Attributes:
+        items: values that stand beneath a heading of values; words: what goes on with the description.
+    """
 
     line: int
     cells: dict[str, str]
     items: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def _continued(entry: Entry, line: str, is_open: bool) -> bool:
     if is_open and mark:
         entry.items.append(item)
         return True
-    entry.cells["description"] += f"; {item}" if mark else f" {item}"
+    entry.words.append(f"; {item}" if mark else f" {item}")
     return False
 
 
@@ -144,5 +149,5 @@ def _whole(entry: Entry | None) -> Iterable[Entry]:
     if entry.items:
         place = next(one for one in entry.cells if MEANT.get(folded(one)) == "values")
         entry.cells[place] = " | ".join(entry.items)
-    entry.cells["description"] = entry.cells["description"].strip().removesuffix(",")
+    entry.cells["description"] = "".join([entry.cells["description"], *entry.words]).strip().removesuffix(",")
     return [entry]

@@ -74,6 +74,8 @@ HEDGED = re.compile(
 )
 FEW, SHORT = 3, 3
 """Values from which on a list needs no word before it, and letters of a value that is a code."""
+LONGEST = 1000
+"""Letters of a description that is read; a longer one is a text."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -92,7 +94,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     The cell `unsure` holds the description where a person should confirm what was read.
     """
     words = row.get("description", "").strip()
-    if not words or any(row.get(heading, "").strip() for heading in HEADED):
+    if not words or len(words) > LONGEST or any(row.get(heading, "").strip() for heading in HEADED):
         return row
     cells = list(dict.fromkeys(_cells(words)))
     typed = [cell for cell in cells if cell.heading == "type"]
@@ -205,19 +207,20 @@ def _cells_of(phrase: str, is_first: bool = False) -> list[Cell]:
 
 
 def _bounds(phrase: str) -> list[Cell]:
-    """Read the bounds of a phrase, with a unit behind them or words before."""
+    """Read the bounds of a phrase; those with words before them, or behind, may be meant otherwise."""
     phrase = OF_RANGE.sub("", phrase, count=1) if OF_RANGE.match(phrase) else phrase
-    if cells := [*_plain_bounds(phrase)]:
-        return cells
-    if (match := MEASURED.fullmatch(phrase)) and (cells := [*_plain_bounds(match[1])]):
+    if cells := _exact(phrase):
         return cells
     if (match := NAMED.fullmatch(phrase)) and RANGE.fullmatch(bare(match[1])):
         return [Cell("range", bare(match[1]), False)]
-    if (match := BEHIND.fullmatch(phrase) or FEW_WORDS.fullmatch(phrase)) and (
-        cells := _bounds(match[match.re.groups])
-    ):
-        return [Cell(cell.heading, cell.text, False) for cell in cells]
-    return []
+    match = BEHIND.fullmatch(phrase) or FEW_WORDS.fullmatch(phrase)
+    return [Cell(cell.heading, cell.text, False) for cell in _exact(match[match.re.groups])] if match else []
+
+
+def _exact(phrase: str) -> list[Cell]:
+    """Read bounds that nothing stands beside but a unit."""
+    match = MEASURED.fullmatch(phrase)
+    return [*_plain_bounds(phrase)] or ([*_plain_bounds(match[1])] if match else [])
 
 
 def _plain_bounds(phrase: str) -> Iterable[Cell]:

@@ -14,8 +14,7 @@ NESTED = (
     "place{}"
 )
 LOOKED_UP = (
-    "names `{}`, which is derived itself, and a formula names no derived column: let this one be looked up likewise, "
-    "by `of: {}` and `values`"
+    "names `{name}`, which is derived itself, and a formula names no derived column: {way}"
 )
 IN_COMPUTED = (
     "names `{}`, which is {}, and `computed` names columns of the file alone: numbers, datetimes, and what "
