@@ -25,6 +25,7 @@ from dpmodels.contract.base import described, is_text
 from dpmodels.contract.columns import Categorical, computed, helpers, names_of
 from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
+from dpmodels.contract.derivation.tariff import is_placed
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -119,7 +120,7 @@ def _with(
     for name, column in operands.items():
         array = joined(batch.column(name))
         check_type(name, column, array.type)
-        numbers[name] = as_numbers(column, array)
+        numbers[name] = _operand(column, array)
     for name, formula in formulas.items():
         values = reckon(formula, numbers, operands)
         kept = decimals[name]
@@ -130,8 +131,16 @@ def _with(
 
 
 def _reckoned(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> Floats:
-    numbers = {name: as_numbers(columns[name], table.column(name)) for name in column.operands}
+    numbers = {name: _operand(columns[name], table.column(name)) for name in column.operands}
     return reckon(str(column.formula), numbers, columns)
+
+
+def _operand(column: Any, array: pa.Array | pa.ChunkedArray) -> Floats:
+    """Return a column as a formula has it, NaN for null: of values that are no numbers, their places."""
+    if not is_placed(column):
+        return as_numbers(column, array)
+    states = states_of(column, array)
+    return np.where(states < 0, np.nan, states)
 
 
 def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:
