@@ -39,7 +39,7 @@ WRITTEN = {
     pa.bool_(): (
         "true or false",
         ", in these words, as yes and no, y and n, t and f, ja and nein, oui and non, sí and no, or as 1 and 0 (of "
-        "other words make it `{type: categorical, values: [...]}`, and so of these if they are to come back as they are)",
+        "other words make it `{type: categorical, values: [...]}`, also of these if they are to come back)",
     ),
 }
 DATES = (
