@@ -12,7 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
-from dpmodels.authoring.suggest import ADVICE, OF_BOUNDS, Suggestion, advice_on, by_bounds, is_no_answer, suggestion
+from dpmodels.authoring.suggest import (
+    ADVICE,
+    OF_BOUNDS,
+    UNIQUE,
+    Suggestion,
+    advice_on,
+    by_bounds,
+    is_no_answer,
+    suggestion,
+)
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
@@ -68,7 +77,7 @@ def drafted(
     remarks = [*_described(facts), *reversed_range, *remarks, *faults, *doubts]
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
-        suggested = by_bounds(keys, facts.decimals) or suggested
+        suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
     remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
@@ -207,7 +216,7 @@ def _documented(keys: Keys, suggested: Suggestion) -> Keys:
 def _taken(suggested: Suggestion, known: Keys) -> str:
     """Say what a column was taken for by its name, and which bounds need no discovery."""
     words = _bounds_in(suggested, known)
-    by = "" if suggested.because in OF_BOUNDS else "by its name "
+    by = "" if suggested.because in (UNIQUE, *OF_BOUNDS) else "by its name "
     return f"taken {by}for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
 
 

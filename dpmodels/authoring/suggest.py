@@ -176,6 +176,7 @@ ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
     "with `outside: clip`; write "
 )
+UNIQUE = "what tells rows apart, since it is unique"
 OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
 """What a column is suggested to hold by its bounds, whatever it is called."""
 ZEROS, DECIMALS = "`zero_inflated: true` if any can be 0, and ", "`round: DECIMALS`"
@@ -203,14 +204,18 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     return None
 
 
-def by_bounds(keys: Mapping[str, Any], decimals: int | None) -> Suggestion | None:
-    """Suggest numbers where a document has two bounds, and says no type: whole ones if the bounds are whole."""
+def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = False) -> Suggestion | None:
+    """Suggest numbers where a document has bounds and says no type, whole ones if two bounds are whole; or a key."""
     ends = [keys.get(key) for key in ("min", "max")]
+    if keys["type"] == TODO and ends == [None, None] and unique:
+        return Suggestion(IDENTIFIER, UNIQUE)
+    if keys["type"] == TODO and decimals and any(isinstance(end, int | float) for end in ends):
+        known = {key: float(end) if end is not None else TODO for key, end in zip(("min", "max"), ends, strict=True)}
+        return Suggestion({"type": "number", **known, "round": decimals}, OF_BOUNDS[1])
     if keys["type"] != TODO or not all(isinstance(end, int | float) for end in ends):
         return None
-    if decimals or not all(float(end).is_integer() for end in ends):  # type: ignore[arg-type]
-        rounded = {"round": decimals} if decimals is not None else {}
-        return Suggestion(_number(*ends, **rounded), OF_BOUNDS[1])  # type: ignore[arg-type]
+    if decimals is None and not all(float(end).is_integer() for end in ends):  # type: ignore[arg-type]
+        return Suggestion(_number(*ends), OF_BOUNDS[1])  # type: ignore[arg-type]
     return Suggestion(_integer(*map(int, ends)), OF_BOUNDS[0])  # type: ignore[arg-type]
 
 

@@ -56,7 +56,7 @@ UNITS = (
     "años?|meses|mes|días?|horas?|minutos?|segundos?|puntos?|%|‰|°c?|k?m|cm|mm|k?g|mg|µg|k?wh?|mwh|ml|l|h|min|s|"
     "cents?|m²|m³|km/h|kwh|mmhg|bpm|pts?"
 )
-NO_VALUE = re.compile(rf"{UNITS}|{PLAIN_TYPES}|{FIRST_TYPES}", re.IGNORECASE)
+A_UNIT, A_TYPE = re.compile(UNITS, re.IGNORECASE), re.compile(rf"{PLAIN_TYPES}|{FIRST_TYPES}", re.IGNORECASE)
 MEASURED = re.compile(rf"(.*\d)\s*(?:in\s+)?({UNITS})\.?", re.IGNORECASE)
 NAMED = re.compile(r"(.*\d)\s+([^\W\d]+(?:\s[^\W\d]+)?)")
 DECIMALS, DASH = re.compile(r"(?<=\d),(?=\d)"), re.compile(r"(?<=\d)\s[-–—]\s(?=[-+]?\d)")
@@ -74,6 +74,7 @@ HEDGED = re.compile(
 )
 FEW, SHORT = 3, 3
 """Values from which on a list needs no word before it, and letters of a value that is a code."""
+BRACKETS = re.compile(r"\s*\([^()]*\)")
 LONGEST = 1000
 """Letters of a description that is read; a longer one is a text."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
@@ -97,6 +98,8 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     if not words or len(words) > LONGEST or any(row.get(heading, "").strip() for heading in HEADED):
         return row
     cells = list(dict.fromkeys(_cells(words)))
+    if not cells and (bare_words := BRACKETS.sub("", words)) != words:
+        cells = [Cell(one.heading, one.text, False) for one in dict.fromkeys(_cells(bare_words))]
     typed = [cell for cell in cells if cell.heading == "type"]
     types = {kind_of(cell.text) or cell.text for cell in typed}
     row = row | {"type": typed[0].text} if len(types) == 1 and not row.get("type", "").strip() else row
@@ -118,6 +121,7 @@ def _is_qualified(words: str) -> bool:
         for phrase in map(str.casefold, _phrases(words))
         if not NEVER_EMPTY.fullmatch(phrase) and not _cells_of(phrase)
     ]
+    phrases = [phrase for phrase in phrases if not LABEL.fullmatch(phrase)]
     found = {word for phrase in phrases if not says_phrase(phrase) for word in QUALIFYING.findall(phrase)}
     return bool(found - {*NARROWING, "no", "not"} or any(map(HEDGED.search, phrases)))
 
@@ -191,7 +195,8 @@ def _bare_list(part: str) -> Cell | None:
     is_several = len(members) >= FEW or is_code or "|" in part or not re.search("[,/;]", part)
     if not members or any(" " in member for member in members) or not is_several or ";" in part:
         return None
-    if any(says_phrase(one.casefold()) or (len(one) > 1 and NO_VALUE.fullmatch(one)) for one in members):
+    units = [one for one in members if len(one) > 1 and A_UNIT.fullmatch(one)]
+    if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) or A_TYPE.fullmatch(one) for one in members):
         return None
     return Cell("values", " | ".join(members), "|" in part)
 
