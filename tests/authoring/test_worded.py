@@ -116,3 +116,17 @@ def test_a_phrase_is_a_cell_and_what_may_be_meant_otherwise_is_unsure(words: str
     assert with_worded({"description": words}) == {"description": words, **cells}
     headed = {"description": words, "max": "7"}
     assert with_worded(headed) == headed
+
+
+def test_a_list_below_prose_is_read_with_its_types_in_brackets_and_its_values_beneath(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("age,ward,paid\n")
+    (tmp_path / "b.md").write_text(
+        "Written by: us\n\nColumns:\n\n  * `age` (integer, optional) – 18 – 99\n  * `ward`:\n    Werte:\n"
+        "      - north: the north\n      - south: the south\n  * `paid` (boolean): by card\n"
+    )
+    columns = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "b.md")))["columns"]
+    assert columns == {
+        "age": {"type": "integer", "min": 18, "max": 99, "nullable": True},
+        "ward": {"type": "categorical", "values": ["north", "south"]},
+        "paid": {"type": "boolean"},
+    }

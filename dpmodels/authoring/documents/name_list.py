@@ -16,7 +16,9 @@ LINE = re.compile(
     r"(?:(\([^()]{1,60}\))\s?)?:[`*]{0,3}(?:\s(.*)|$)"
 )
 """A name, which may be marked as code or as bold, perhaps its type in brackets, a colon, and what it is."""
-DASHED = re.compile(r"(\s{0,20})[-*+]\s{1,4}[`*]{0,3}([^\s:`*|#-][^\s:`*|]{0,99})[`*]{0,3}()\s[–—-]\s(.*)")
+DASHED = re.compile(
+    r"(\s{0,20})[-*+]\s{1,4}[`*]{0,3}([^\s:`*|#-][^\s:`*|]{0,99})[`*]{0,3}(?:\s?(\([^()]{1,60}\)))?\s[–—-]\s(.*)"
+)
 """The same of an item whose name is one word, with a dash in place of the colon."""
 BRACKETED = re.compile(r"(.*\S)\s\(([^()]{1,60})\)")
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
@@ -103,24 +105,30 @@ def _listed(text: str) -> Iterator[Entry]:
     What is indented more than the first name belongs to the name above it: a heading with its cell, or words that go
     on. Other lines, such as headings of sections, belong to none.
     """
-    entry, first, is_open = None, None, False
+    entry, first, is_open, is_apart, in_items = None, None, False, False, False
     for number, line in enumerate(text.splitlines(), 1):
         match, indent = LINE.fullmatch(line) or DASHED.fullmatch(line), len(line) - len(line.lstrip())
+        is_item = ITEM.match(line) is not None
         if RULE.fullmatch(line) or line.lstrip().startswith("|"):
             continue
-        first = indent if match and first is None else first
+        match = None if match and not is_item and not match[4] else match
+        first = indent if match and (first is None or (is_item and is_apart and not in_items)) else first
         if match and indent <= (first or 0):
             yield from _whole(entry)
-            name, words = match[2].strip(), (match[4] or "").strip()
-            if not match[3] and (bracketed := BRACKETED.fullmatch(name)):
-                name, words = bracketed[1], f"{bracketed[2]}, {words}"
-            entry, is_open = (
-                Entry(number, {"name": name, "description": f"{(match[3] or '()')[1:-1]}, {words}".removeprefix(", ")}),
-                False,
-            )
+            entry, is_open, in_items = _entry(match, number), False, is_item
         elif entry and line.strip() and indent > (first or 0):
             is_open = _continued(entry, line, is_open)
+        is_apart = not line.strip()
     yield from _whole(entry)
+
+
+def _entry(match: re.Match[str], number: int) -> Entry:
+    """Return what a line says of a column: its name, and what it is, of which the first may stand in brackets."""
+    name, inner, words = match[2].strip(), match[3], (match[4] or "").strip()
+    if not inner and (bracketed := BRACKETED.fullmatch(name)):
+        name, inner = bracketed[1], f"({bracketed[2]})"
+    words = ", ".join(filter(None, [inner[1:-1] if inner else "", words]))
+    return Entry(number, {"name": name, "description": words})
 
 
 def _continued(entry: Entry, line: str, is_open: bool) -> bool:
