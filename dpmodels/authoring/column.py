@@ -1,18 +1,27 @@
 """One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from dpmodels.authoring.facts import TODO, Bound, Facts
+from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
+from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
-from dpmodels.authoring.suggest import ADVICE, Suggestion, advice_on, is_no_answer, suggestion
+from dpmodels.authoring.suggest import (
+    ADVICE,
+    OF_BOUNDS,
+    UNIQUE,
+    Suggestion,
+    advice_on,
+    by_bounds,
+    is_no_answer,
+    suggestion,
+)
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
 from dpmodels.contract.discovery import MARKABLE, WORD
@@ -21,7 +30,6 @@ from dpmodels.contract.text_forms.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 CENTS = 2  # decimals of money
-MOST_DECIMALS = 12  # that a schema's `round` may keep
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 IF_ZEROS = "zero_inflated: true if any is exactly 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
@@ -58,21 +66,25 @@ def drafted(
     facts, reversed_range = _without_reversed(name, facts)
     if facts.keys is not None:
         keys, seconds = _in_seconds(_of_person(facts.keys, dtype, facts))
-        return _finished(keys, [*filter(None, [facts.description]), *reversed_range, *seconds], facts, discover)
-    facts = _in_cents(_of_days(facts, dtype), dtype)
+        return _finished(keys, [*_described(facts), *reversed_range, *seconds], facts, discover)
+    facts, doubts = _doubted(_in_cents(_of_days(facts, dtype), dtype), accept, discover)
     stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
     keys, seconds = _in_seconds(keys) if facts.from_person else (keys, [])
     keys, faults = _settled(keys)
     remarks += seconds
     faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) and not is_no_answer(name) else []
-    remarks = [*filter(None, [facts.description]), *reversed_range, *remarks, *faults]
-    remarks += [*_unused(keys, facts), *(f"not read: {words}" for words in dict.fromkeys(facts.unread))]
+    remarks = [*_described(facts), *reversed_range, *remarks, *faults, *doubts]
+    suggested = suggestion(name, keys) if TODO in keys.values() else None
+    if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
+        suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
+    remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
+    remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
-    suggested = suggestion(name, keys) if TODO in keys.values() else None
+    keys |= CONFIRM if doubts and not (accept or discover or TODO in keys.values()) else {}
     if suggested and suggested.keys and (accept or not discover):
-        keys, faults = _with(suggested, keys)
+        keys, faults = _with(suggested, keys, facts.decimals)
         remarks += [_offer(suggested, keys, accept), *faults]
         keys |= {} if accept or TODO in keys.values() else CONFIRM
     elif discover and suggested and _names_type(keys, suggested):
@@ -90,9 +102,9 @@ def _of_person(given: Mapping[str, Any], dtype: pa.DataType | None, facts: Facts
     """Return the keys that a person writes; those left out are as documented, as the file's type has them, or open."""
     type_name = given["type"]
     stated = _stated("", dtype, facts) if facts.kind else {}
-    stated = stated if stated.get("type") == type_name else _unfilled(type_name, facts)
+    stated = stated if stated.get("type") == type_name else unfilled(type_name, facts)
     nullable = {"nullable": True} if facts.nullable and type_name in MARKABLE else {}
-    keys = {**stated, **_bounds(stated, facts), **nullable, **given}
+    keys = {**stated, **bounds_of(stated, facts), **nullable, **given}
     is_unfit = "dtype" not in given and any(key == "dtype" for key, _ in _faults(keys))
     return {key: value for key, value in keys.items() if key != "dtype"} if is_unfit else keys
 
@@ -110,6 +122,22 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
     if keys["type"] == "number" and not {"round", "dtype", "computed"} & keys.keys() and not is_advised:
         more = [*more, OF_DECIMALS]
     return ColumnDraft(keys, (*remarks, *more))
+
+
+def _described(facts: Facts) -> list[str]:
+    """Return the description of a column, with its line in a document of prose."""
+    return [f"{facts.description} ({facts.place})" if facts.place else facts.description] * bool(facts.description)
+
+
+def _doubted(facts: Facts, accept: bool, discover: bool) -> tuple[Facts, list[str]]:
+    """Say what was read of words that may be meant otherwise; a discovery finds it instead, unless it is accepted."""
+    if not facts.unsure:
+        return facts, []
+    if accept:
+        return facts, ["a suggestion that was accepted: bounds or values as its description may be read"]
+    if discover:
+        return replace(facts, low=None, high=None, values=None), [f"{SUGGESTED}its description may say what is open"]
+    return facts, [f"{SUGGESTED}its description may be read; to take it, delete `, confirm: TODO`"]
 
 
 def _unused(keys: Keys, facts: Facts) -> list[str]:
@@ -154,10 +182,11 @@ def _may_hold_zeros(keys: Keys) -> bool:
     return bool((low in (TODO, WORD) or low <= 0) and (high in (TODO, WORD) or high >= 0))
 
 
-def _with(suggested: Suggestion, keys: Keys) -> tuple[Keys, list[str]]:
-    """Write a suggestion into the keys that are known, of which one of another type leaves only the nulls."""
+def _with(suggested: Suggestion, keys: Keys, decimals: int | None) -> tuple[Keys, list[str]]:
+    """Write a suggestion into the keys that are known, of which one of another type leaves nulls and decimals."""
     known = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
-    return _settled({**({} if suggested.keys.get("type") == "identifier" else known), **suggested.keys})
+    rounded = {"round": decimals} if suggested.keys.get("type") == "number" and decimals else {}
+    return _settled({**({} if suggested.keys.get("type") == "identifier" else known), **suggested.keys, **rounded})
 
 
 def _offer(suggested: Suggestion, keys: Keys, accept: bool) -> str:
@@ -187,7 +216,8 @@ def _documented(keys: Keys, suggested: Suggestion) -> Keys:
 def _taken(suggested: Suggestion, known: Keys) -> str:
     """Say what a column was taken for by its name, and which bounds need no discovery."""
     words = _bounds_in(suggested, known)
-    return f"taken by its name for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
+    by = "" if suggested.because in (UNIQUE, *OF_BOUNDS) else "by its name "
+    return f"taken {by}for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
 
 
 def _bounds_in(suggested: Suggestion, known: Collection[str] = ()) -> str:
@@ -265,7 +295,7 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
     if kind == "categorical" and type_name == "boolean" and _are_answers(facts.values):
         return {"type": "boolean", **nullable}, []  # text of yes and no, y and n, true and false is read as such
     if facts.values is not None and kind != "boolean":
-        values = _values(facts, kind)
+        values = values_of(facts, kind)
         if values is None:
             return {**stated, **nullable}, ["the documented values are not of the type that the file has"]
         if set(values) == {False, True} and isinstance(values[0], bool):
@@ -273,12 +303,12 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
         dtype = {key: stated[key] for key in ("dtype",) if key in stated}
         return {"type": "categorical", "values": values, **dtype, **nullable}, []
     if kind == "integer" and facts.kind == "category":
-        return {**_unfilled("categorical", facts), **nullable}, []
+        return {**unfilled("categorical", facts), **nullable}, []
     if kind == "integer" and type_name == "boolean":
         return {"type": "categorical", "values": [0, 1], **nullable}, []
     remarks = []
     if kind == TODO:
-        keys = _unfilled(type_name, facts)
+        keys = unfilled(type_name, facts)
     elif kind == "number" and type_name == "integer":
         keys = {"type": "integer", "min": TODO, "max": TODO}
     else:
@@ -288,84 +318,12 @@ def _joined(stated: Keys, facts: Facts) -> tuple[Keys, list[str]]:
         )
         remarks = [f"documented as {facts.kind}, which is not what the file holds"] if differ else []
         keys = dict(stated)
-    return {**keys, **_bounds(keys, facts), **nullable}, remarks
+    return {**keys, **bounds_of(keys, facts), **nullable}, remarks
 
 
 def _are_answers(values: Sequence[Any] | None) -> bool:
     """Tell whether a run reads each of some values as true or false; of values that nobody lists it is taken for so."""
     return values is None or {str(value).lower() for value in values} <= ANSWERS.keys()
-
-
-def _unfilled(type_name: str, facts: Facts) -> Keys:
-    """Return the keys of a documented type of which nothing else is known."""
-    if type_name in NUMBERS:
-        return {"type": type_name, "min": TODO, "max": TODO}
-    if type_name == "datetime":
-        return {"type": type_name, "min": TODO, "max": TODO, "resolution": "day" if facts.kind == "date" else TODO}
-    if type_name == TODO:
-        return {"type": TODO, **{key: end.value for key, end in (("min", facts.low), ("max", facts.high)) if end}}
-    return {"type": type_name, "values": TODO} if type_name == "categorical" else {"type": type_name}
-
-
-def _values(facts: Facts, kind: str) -> list[Any] | None:
-    """Return the documented values as the file's type has them; None where it cannot."""
-    values = list(facts.values or ())
-    if kind in NUMBERS:
-        numbers = [float(value) if isinstance(value, str) and _is_number(value) else value for value in values]
-        if any(isinstance(value, str) for value in numbers):
-            return None
-        whole = all(float(value).is_integer() for value in numbers)
-        return [int(value) if whole else float(value) for value in numbers]
-    if kind == "categorical" or (kind == TODO and facts.kind == "text"):
-        return None if any(isinstance(value, bool) for value in values) else [str(value) for value in values]
-    return values if kind == TODO else None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _bounds(keys: Keys, facts: Facts) -> Keys:
-    """Return the documented bounds as the column's type has them, and how its numbers are spread and rounded."""
-    if keys["type"] in NUMBERS:
-        decimals = 0 if keys["type"] == "integer" else facts.decimals
-        decimals = decimals if decimals is None or decimals <= MOST_DECIMALS else None
-        ends = [_edge(facts.low, -1, decimals), _edge(facts.high, 1, decimals)]
-        further: Keys = {"round": decimals} if keys["type"] == "number" and decimals is not None else {}
-        further |= {"scale": facts.scale} if facts.scale else {}
-        further |= {"zero_inflated": facts.zeros} if facts.zeros is not None else {}
-        whole = int if keys["type"] == "integer" else float
-        return {
-            key: TODO if end is None else whole(end) for key, end in zip(("min", "max"), ends, strict=True)
-        } | further
-    if keys["type"] == "datetime":
-        resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
-        least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))
-        return {"min": least, "max": most, "resolution": resolution}
-    return {}
-
-
-def _edge(bound: Bound | None, side: int, decimals: int | None) -> float | None:
-    """Move a bound inwards to the nearest number of so many decimals that the interval has."""
-    if bound is None or isinstance(bound.value, date):
-        return None
-    if decimals is None:
-        return float(bound.value)
-    steps = round(float(bound.value) * 10**decimals, 6)  # the documented number is decimal, and its double is not
-    rank = math.floor(steps) if side > 0 else math.ceil(steps)
-    rank -= side * (bound.open and rank == steps)
-    return float(rank / 10**decimals) if decimals else rank
-
-
-def _moment(bound: Bound | None, inwards: int, whole_days: bool) -> Any:
-    if bound is None or not isinstance(bound.value, date):
-        return TODO
-    if isinstance(bound.value, datetime):
-        return bound.value.date() if whole_days else bound.value.replace(microsecond=0)
-    return bound.value + timedelta(days=inwards) if bound.open and date.min < bound.value < date.max else bound.value
 
 
 def _settled(keys: Keys) -> tuple[Keys, list[str]]:

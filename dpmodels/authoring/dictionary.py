@@ -10,6 +10,8 @@ from io import StringIO
 from itertools import pairwise
 from textwrap import shorten
 
+from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, bare
+from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
     SCALES,
@@ -38,26 +40,7 @@ YES, NO = (
 )
 YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non"}
 """Answers that say whether values may be missing; as values themselves they are words like others."""
-NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
-DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
-END = rf"({NUMBER}|{DAY})"
-RANGE = re.compile(
-    rf"\[?\s*(?:(?:von|from|between|zwischen|de|desde|entre)\s+)?{END}\s*"
-    rf"(?:\.\.+|…|–|—|(?<=\d)\s*-|\b(?:to|through|and|bis|und|à|a|au|et|y|hasta)\b)\s*{END}\s*\]?",
-    re.IGNORECASE,
-)
-POINTED = rf"([-+]?[\d.]*\d(?:e[-+]?\d+)?|{DAY})"
-INTERVAL = re.compile(rf"([\[(\]])\s*(?:{END}\s*;\s*{END}|{POINTED}\s*,\s*{POINTED})\s*([\])\[])", re.IGNORECASE)
-"""An interval as in mathematics, such as [1; 10] and [0, 1); a comma parts its ends where it stands in neither."""
-SIGN = rf"(>=|=>|≥|>|<=|=<|≤|<)\s*{END}"
-SIGNS = re.compile(rf"{SIGN}(?:\s*(?:,\s|;|&|\b(?:and|und|et|y)\b)?\s*{SIGN})?", re.IGNORECASE)
-CURRENCY = re.compile(
-    r"\s*(?:[€$£¥]|(?<![^\W\d])(?:EUR|USD|GBP|CHF|JPY|euros?|dollars?|dólares|pounds?|franken|francs?)(?![^\W\d]))\s*",
-    re.IGNORECASE,
-)
-THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
 EXCEL = re.compile(rf"\b({'|'.join(FUNCTIONS)})(?=\s*\()", re.IGNORECASE)
-LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 NO_HEADINGS = (
     "a data dictionary begins with a line of headings: one for the names of columns, such as `name`, `column` or "
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
@@ -79,7 +62,7 @@ def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
     rows, meanings, delimiter = _rows(text)
     _check_quotes(text, delimiter)
     _check_lengths(text, delimiter, len(meanings))
-    cells = [_cells(meanings, row) for row in rows[1:]]
+    cells = [with_worded(_cells(meanings, row)) for row in rows[1:]]
     named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
@@ -124,15 +107,10 @@ def _check_quotes(text: str, delimiter: str) -> None:
 
 def _ends(row: dict[str, str]) -> Iterator[str]:
     """Yield the ends of the interval of a row, as they are written."""
-    yield from (_bare(row.get(end, "")) for end in ("min", "max"))
-    for cell in (_bare(row.get(heading, "")) for heading in ("range", "values")):
+    yield from (bare(row.get(end, "")) for end in ("min", "max"))
+    for cell in (bare(row.get(heading, "")) for heading in ("range", "values")):
         match = RANGE.fullmatch(cell) or INTERVAL.fullmatch(cell) or SIGNS.fullmatch(cell)
         yield from filter(None, match.groups() if match else ())
-
-
-def _bare(cell: str) -> str:
-    """Return a cell of numbers without the words and signs of currencies."""
-    return CURRENCY.sub(" ", cell).strip()
 
 
 def unread_headings(text: str) -> list[str]:
@@ -217,14 +195,14 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     facts = [_derived(row, names), _typed(row.get("type", ""), row.get("values", ""))]
     kind = facts[1].kind
     marks = replace(marks, has_cents=_has_cents(row, facts[1]))
-    facts += [_between(kind, marks, _bare(row.get("min", "")) or None, _bare(row.get("max", "")) or None)]
+    facts += [_between(kind, marks, bare(row.get("min", "")) or None, bare(row.get("max", "")) or None)]
     facts += [_range(row["range"], kind, marks)] if row.get("range") else []
     facts += [_values(row["values"], kind, marks)] if row.get("values") else []
     facts += _answers(row)
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
-    return with_phrases(joined([*facts, Facts(description=row.get("description", ""))]))
+    return with_phrases(joined([*facts, Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]))
 
 
 def _has_cents(row: dict[str, str], typed: Facts) -> bool:
@@ -233,7 +211,7 @@ def _has_cents(row: dict[str, str], typed: Facts) -> bool:
         typed.decimals,
         *(_decimals(row[key].lower()).decimals for key in ("decimals", "scale") if row.get(key)),
     ]
-    in_signs = any(_bare(row.get(heading, "")) != row.get(heading, "") for heading in ("min", "max", "range", "values"))
+    in_signs = any(bare(row.get(heading, "")) != row.get(heading, "") for heading in ("min", "max", "range", "values"))
     return typed.money or typed.kind == "integer" or in_signs or any(one is not None and one <= 2 for one in decimals)
 
 
@@ -295,7 +273,7 @@ def _plain_formula(formula: str) -> str:
 
 def _range(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a range: two numbers or days with a word or a mark between them, an interval, or comparisons."""
-    cell = _bare(cell)
+    cell = bare(cell)
     if match := RANGE.fullmatch(cell):
         return _between(kind, marks, match[1], match[2])
     if match := INTERVAL.fullmatch(cell):
@@ -328,7 +306,7 @@ def _between(
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
-    if RANGE.fullmatch(_bare(cell)) or SIGNS.fullmatch(_bare(cell)):
+    if RANGE.fullmatch(bare(cell)) or SIGNS.fullmatch(bare(cell)):
         return _range(cell, kind, marks)
     unread = Facts(unread=(f"values {shorten(cell, LONGEST_HEADING)}" if kind in ("integer", "number") else "values",))
     if cell.startswith("["):
@@ -348,7 +326,7 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     plain = [code[1].strip() for code in codes if code]
     values = plain if len(plain) == len(tokens) else tokens
     if kind in ("integer", "number"):
-        values = [_bare(value) for value in values]
+        values = [bare(value) for value in values]
         if any((re.search(r"\d", one) and bound(one) is None) or marks.is_doubtful(one, kind) for one in values):
             return unread  # such as `up to 80000`: words around numbers list nothing
         values = [str(bound(marks.plain(one, kind))) if "," in one or marks.form else one for one in values]

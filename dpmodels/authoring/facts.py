@@ -19,6 +19,7 @@ DATE = re.compile(r"(\d\d?)([./])(\d\d?)\2(\d{4})")
 """A date whose first number is a day or a month."""
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+,(\d\d?|\d{4,})|0,\d+|\d{1,3}(\.\d{3})+,\d+|[1-9]\d{0,2}(\.\d{3}){2,})")
 """A number that can have no other meaning than that a comma stands before its decimals, a point between thousands."""
+LAST_MONTH = 12
 RESOLUTIONS = ("day", "hour", "minute", "second")
 SIZED = re.compile(r"\s*([^\W\d]+\d*)[^(]*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
@@ -50,6 +51,8 @@ class Facts:
         derived: what it follows from, as the keys of a schema; nothing else counts then.
         unread: in words, what the document says of it and was not understood.
         keys: those of a schema, which a person wrote; they go before all of it.
+        unsure: words that its bounds or values were read of, and that may be meant otherwise.
+        place: in words, the line of the document that describes it, where it has lines of prose.
     """
 
     kind: str | None = None
@@ -68,6 +71,8 @@ class Facts:
     from_person: bool = False
     money: bool = False
     keys: Mapping[str, Any] | None = None
+    unsure: str = ""
+    place: str = ""
 
 
 Columns = Mapping[str, Facts]
@@ -97,6 +102,8 @@ def joined(facts: Iterable[Facts]) -> Facts:
         from_person=any(one.from_person for one in several),
         money=any(one.money for one in several),
         keys=next((one.keys for one in several if one.keys is not None), None),
+        unsure=next((one.unsure for one in several if one.unsure), ""),
+        place=next((one.place for one in several if one.place), ""),
     )
 
 
@@ -131,6 +138,7 @@ def typed(words: Any) -> Facts:
 
 def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False) -> Facts:
     """Return the fact that values lie between two bounds, either of which may be None."""
+    low, high = _in_one_order(low, high)
     least, most = bound(low), bound(high)
     return Facts(
         low=None if least is None else Bound(least, low_open),
@@ -141,6 +149,20 @@ def between(low: Any, high: Any, low_open: bool = False, high_open: bool = False
             if (limit is None) < (read is None)
         ),
     )
+
+
+def _in_one_order(low: Any, high: Any) -> tuple[Any, Any]:
+    """Read both of two dates in the order of day and month that one of them can have alone, as 31.12.2023 has."""
+    ends = [DATE.fullmatch(end.strip()) if isinstance(end, str) else None for end in (low, high)]
+    pairs = [(int(end[1]), int(end[3]), int(end[4])) for end in ends if end]
+    orders = {first > LAST_MONTH for first, second, _ in pairs if (first > LAST_MONTH) != (second > LAST_MONTH)}
+    if len(pairs) < len(ends) or len(orders) != 1 or len({end[2] for end in ends if end}) > 1:
+        return low, high
+    try:
+        days = [date(year, *((second, first) if True in orders else (first, second))) for first, second, year in pairs]
+    except ValueError:
+        return low, high
+    return days[0], days[1]
 
 
 def _meant(limit: Any) -> str:

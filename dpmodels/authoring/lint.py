@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpmodels.authoring.meant import meant_by, not_of_type
+from dpmodels.authoring.meant import meant_by, not_of_type, type_meant
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.authoring.unclear import unclear_numbers
@@ -335,7 +335,7 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
     if kind == "string_pattern_mismatch" and key_path[-1] in ("sha256", "language"):
         return f"must be written as {context['pattern']}, which is a regular expression"
     if kind == "union_tag_invalid":
-        return f"has no type `{context['tag']}`; the types are {', '.join(KINDS)}{near(str(context['tag']), KINDS)}"
+        return type_meant(str(context["tag"]), KINDS)
     if (key_path[2:3] == ("values",) and len(key_path) == 4) or key_path[2:3] == ("other",):
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":

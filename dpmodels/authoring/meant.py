@@ -1,11 +1,15 @@
 """What a value of a schema is to be written as that is none of its key."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from dpmodels.authoring.file_types import TYPES
+from dpmodels.authoring.type_words import kind_of
+from dpmodels.contract.base import OF_WORDS
 from dpmodels.contract.text_forms.days import days_meant
 from dpmodels.errors import without_commas
-from dpmodels.similar import close_match
+from dpmodels.similar import close_match, near
 
 OF_TABLES = {
     "tuple_type": ": each of its lines begins with a dash, as `- {by: COLUMN}` or `- {columns: [COLUMN, COLUMN]}`",
@@ -17,6 +21,11 @@ OF_CONDITION = (
     '`{name}: {{type: integer, min: 0, max: 1, computed: "{formula}"}}`'
 )
 """What a computed column of another type is to be."""
+OF_ANSWERS = (
+    ": a list is `{{type: categorical, values: [{values}]}}`, of which the same words come back; `{{type: boolean}}` "
+    "alone reads yes and no, ja and nein or oui and non as true and false"
+)
+"""What a column with values is that is said to be a boolean, or a number."""
 OF_HUNDREDS = (
     ": for values in whole hundreds write `{name}: {{type: derived, formula: 100 * hundreds}}`, and beside it "
     '`hundreds: {{type: integer, min: 0, max: MAX / 100, computed: "floor({name} / 100)", keep: drop}}`'
@@ -25,9 +34,19 @@ OF_HUNDREDS = (
 
 def not_of_type(key_path: tuple[str, ...], value: Any, meant: str) -> str:
     """Say what to write for a key that columns of another type have, as the tail of a sentence; else what is meant."""
+    if key_path[0] == "columns" and key_path[2:] == ("values",) and isinstance(value, list):
+        return OF_ANSWERS.format(values=", ".join(json.dumps(one, ensure_ascii=False, default=str) for one in value))
     if key_path[0] != "columns" or key_path[2:] != ("computed",):
         return meant
     return OF_CONDITION.format(name=key_path[1], formula=value if isinstance(value, str) else "FORMULA")
+
+
+def type_meant(word: str, types: Collection[str]) -> str:
+    """Say that a word is none of the types of a schema, and for which it stands elsewhere, or which is nearly it."""
+    kind = kind_of(word)
+    meant = f"; write `type: {TYPES[kind]}`" if kind else near(word, types)
+    meant = f"; {OF_WORDS}" if kind in ("text", "category") else meant
+    return f"has no type `{word}`; the types are {', '.join(types)}{meant}"
 
 
 def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
@@ -42,7 +61,8 @@ def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
         return OF_TABLES.get(kind, "")
     if kind == "union_tag_not_found" and isinstance(value, Mapping):
         key = close_match("type", [str(one) for one in value])
-        return f"; did you mean `type` by `{key}`?" if key else ""
+        of_words = f"; {OF_WORDS}" * ({*value} <= {"nullable", "max_null_share", "outside"})
+        return f"; did you mean `type` by `{key}`?" if key else of_words
     if kind == "greater_than_equal" and key_path[-1] == "round":
         return OF_HUNDREDS.format(name=key_path[1])
     if kind in ("int_type", "float_type"):

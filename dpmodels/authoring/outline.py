@@ -15,10 +15,13 @@ SPLIT = (
     "begins with a digit, as keys do where a number has a comma: between { and } a comma ends a value, so write "
     "1000000 for 1,000,000 and 0.19 for 0,19"
 )
+SPLIT_NUMBER = (
+    "follows a comma within a number: between {{ and }} a comma ends a value, so of `{0}: {1},{2}` write `{0}: {1}.{2}`"
+)
 SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 DECIDED = {
-    "confirm": "is still TODO: delete `confirm: TODO` if what its name suggests is right by what is public of it",
+    "confirm": "is still TODO: delete `confirm: TODO` if what is suggested is right by what is public of it",
     "zero_inflated": "is still TODO: write true if by what is public many values are exactly 0, else false",
     "scale": "is still TODO: write log if by what is public few values are large, else linear",
 }
@@ -35,6 +38,7 @@ class Outline(Watch):
         """Faults that are counted and not kept."""
         self.grouped: dict[Place, str] = {}
         """Bounds of columns that may be meant as thousands, as they are written."""
+        self.last: tuple[Place, str] = ((), "")
         self.tangled = False  # aliases, impossible dates, keys that hide one another: the content is not read
 
     def line(self, key_path: Place) -> int:
@@ -54,7 +58,7 @@ class Outline(Watch):
         if key_path[:1] == ("columns",) and len(key_path) == 3 and key.text[:1].isdigit():
             self.tangled = True
             if not first_line:
-                self._fault(key_path, SPLIT, key.line)
+                self._fault(key_path, self._split(key.text), key.line)
         elif key.kind != "str":
             self.tangled = True
             self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
@@ -63,7 +67,20 @@ class Outline(Watch):
             self._fault(key_path, f"is written twice, first on line {first_line}", key.line)
             return False
         self.lines.setdefault(key_path, key.line)
+        self.last = (key_path, "")
         return True
+
+    def _split(self, digits: str) -> str:
+        """Say what to write for a number that a comma cut, of which the part before it was the last that was read."""
+        key, number = self.last[0][-1:], self.last[1]
+        if key in (("min",), ("max",)) and re.fullmatch(r"[-+]?\d+", number) and digits.isdigit():
+            thousands = (
+                f", or `{number}{digits}` if its comma parts thousands (write 1000000 for 1,000,000)"
+                if len(digits) == len("000")
+                else ""
+            )
+            return SPLIT_NUMBER.format(key[0], number, digits) + thousands
+        return SPLIT
 
     def on_item(self, key_path: Place, line: int) -> None:
         """Take note of an item's line."""
@@ -77,6 +94,7 @@ class Outline(Watch):
 
     def on_scalar(self, key_path: Place, scalar: Scalar) -> Any:
         """Return a scalar's value; what a person would not expect of it is a fault."""
+        self.last = (key_path, scalar.text)
         if scalar.kind == "float" and key_path[-1:] in (("min",), ("max",)) and GROUPED.fullmatch(scalar.text):
             self.grouped[key_path] = scalar.text
         if scalar.is_plain and scalar.text == "TODO":

@@ -9,8 +9,10 @@ itself when a value is missing, as `empty if not approved` does, is qualified by
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+from dpmodels.authoring.documents.intervals import RANGE, SIGNS, bare
 from dpmodels.authoring.facts import Facts
 
 COUNTS = {
@@ -70,6 +72,11 @@ UNIT = re.compile(r"(?:cents?|euros?|€|kg|g|mg|kwh|km|m²|h|%) (?:je|pro|per) 
 SEPARATE = re.compile(rf"\b({EMPTY}),\s+(?=(?:{WHEN})\b)", re.IGNORECASE)
 """A comma that stands before a condition, as in German it does."""
 OF_HUNDREDS = 'whole hundreds, which docs/how-do-i.md says how to keep under "values in whole hundreds"'
+NEVER_EMPTY = re.compile(
+    r"(?:is |are |ist |wird )?(?:never|not|nie|nicht|jamais|nunca)\s(?:empty|null|missing|blank|leer|vide|vacío)|"
+    r"required|mandatory|pflicht\w*|obligatoire|obligatorio"
+)
+"""What says that no value is missing, and takes nothing else back."""
 CONDITIONAL = re.compile(r"(if|when|where|wenn|falls|bei)\b")
 NEVER = ("nullable", False)  # a heading says that no value is missing
 WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
@@ -85,6 +92,11 @@ def with_phrases(facts: Facts) -> Facts:
     return replace(facts, **{name: attributes[name] for name in new})
 
 
+def says(phrase: str) -> bool:
+    """Tell whether a phrase in small letters is one that is read."""
+    return any(_attributes_of(phrase))
+
+
 def _attributes(description: str) -> dict[str, Any]:
     """Return what the phrases say, as attributes of the facts; nothing where others beside them qualify it.
 
@@ -94,8 +106,10 @@ def _attributes(description: str) -> dict[str, Any]:
     phrases = [" ".join(part.split()).casefold() for part in END.split(SEPARATE.sub(r"\1 ", description))]
     names = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
     spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
-    for phrase in phrases:
+    for before, phrase in pairwise(["", *phrases]):
         one = dict(_attributes_of(phrase))
+        if _is_apart(before, phrase):
+            continue
         if any(attributes.setdefault(name, value) != value for name, value in one.items()):
             return {}
         words = QUALIFYING.findall(ANSWERS.sub(" ", phrase))
@@ -103,7 +117,16 @@ def _attributes(description: str) -> dict[str, Any]:
             qualifying.append(phrase)
             if not (CONDITIONAL.match(phrase) or {*words} <= {*spoken_for}):
                 return {}
+    if "nullable" in names and any(map(NEVER_EMPTY.fullmatch, phrases)):
+        return {}
     return {name: value for name, value in attributes.items() if name == "nullable" or not qualifying}
+
+
+def _is_apart(before: str, phrase: str) -> bool:
+    """Tell whether a phrase takes nothing back: it has bounds, says when a value is missing, or that none is."""
+    is_reason = CONDITIONAL.match(phrase) and "nullable" in dict(_attributes_of(before))
+    plain = bare(phrase)
+    return bool(is_reason or NEVER_EMPTY.fullmatch(phrase) or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain))
 
 
 def _attributes_of(phrase: str) -> Iterator[tuple[str, Any]]:

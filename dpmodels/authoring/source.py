@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
 from dpmodels.authoring.documents.ddl import read_ddl
 from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
-from dpmodels.authoring.documents.name_list import FORM, list_as_csv
+from dpmodels.authoring.documents.name_list import FORM, Listed, as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.documents.pandera import is_pandera, read_pandera
 from dpmodels.authoring.facts import Columns, Tables
@@ -40,9 +40,9 @@ STRUCTURED: tuple[Known, ...] = (
     ("a JSON Schema", is_json_schema, read_json_schema),
 )
 KINDS = (
-    "a data dictionary (.csv, .xlsx, or lines `- name: what it is` in .md and .txt), SQL that creates tables (.sql), "
-    "or, as YAML or JSON, a data contract (ODCS), a dbt schema, a JSON Schema, a pandera schema or a Great "
-    "Expectations suite"
+    "a data dictionary (.csv, .xlsx, or a table or lines `- name: what it is` in .md and .txt), SQL that creates "
+    "tables (.sql), or, as YAML or JSON, a data contract (ODCS), a dbt schema, a JSON Schema, a pandera schema or a "
+    "Great Expectations suite"
 )
 UNREADABLE = (
     f"{{}} cannot be read as text in UTF-8 of at most {LARGEST_YAML // 2**20} MiB: save it as UTF-8 (in Excel as CSV "
@@ -155,8 +155,10 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
-        text = _listed(text, path)
+        listed = _listed(text, path)
+        text = listed.table if listed else text
         kind, tables = _read(text, path, form)
+        tables = _placed(tables, listed.lines, path) if listed else tables
         remarks = _remarks(text, path) if kind == DICTIONARY else ()
     except NacreError:
         raise
@@ -169,18 +171,26 @@ def _is_sheet(path: Path) -> bool:
     return file_of(path).suffix.lower() == ".xlsx"
 
 
-def _listed(text: str, path: Path) -> str:
-    """Return a list of names in Markdown as a dictionary, or one in a text file that has no headings; others as is.
+def _listed(text: str, path: Path) -> Listed | None:
+    """Return the tables and lists of Markdown as a dictionary, or those of a text file that has no headings.
 
     Raises:
-        Unsuitable: it is Markdown without such a list.
+        Unsuitable: it is Markdown without them.
     """
     if path.suffix.lower() not in (*MARKDOWN, ".txt"):
-        return text
-    table = list_as_csv(text)
-    if path.suffix.lower() in MARKDOWN and not table:
+        return None
+    listed = as_csv(text)
+    if path.suffix.lower() in MARKDOWN and not listed:
         raise Unsuitable(FORM.format(path))
-    return table if table and (path.suffix.lower() in MARKDOWN or not has_headings(text)) else text
+    return listed if path.suffix.lower() in MARKDOWN or not has_headings(text) else None
+
+
+def _placed(tables: Tables, lines: Mapping[str, int], path: Path) -> Tables:
+    """Say of each column in which line of a document it stands."""
+    return {
+        title: {name: replace(one, place=f"line {lines[name]} of {path.name}") for name, one in columns.items()}
+        for title, columns in tables.items()
+    }
 
 
 def _remarks(text: str, path: Path) -> tuple[str, ...]:

@@ -176,6 +176,9 @@ ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
     "with `outside: clip`; write "
 )
+UNIQUE = "what tells rows apart, since it is unique"
+OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
+"""What a column is suggested to hold by its bounds, whatever it is called."""
 ZEROS, DECIMALS = "`zero_inflated: true` if any can be 0, and ", "`round: DECIMALS`"
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
 ALIKE = {("integer", "number"), ("number", "integer")}
@@ -199,6 +202,21 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
         offer = {"min": size[0], "max": size[1]}
         return Suggestion(_open(keys, offer), f"all that a file's {keys['dtype']} can hold")
     return None
+
+
+def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = False) -> Suggestion | None:
+    """Suggest numbers where a document has bounds and says no type, whole ones if two bounds are whole; or a key."""
+    ends = [keys.get(key) for key in ("min", "max")]
+    if keys["type"] == TODO and ends == [None, None] and unique:
+        return Suggestion(IDENTIFIER, UNIQUE)
+    if keys["type"] == TODO and decimals and any(isinstance(end, int | float) for end in ends):
+        known = {key: float(end) if end is not None else TODO for key, end in zip(("min", "max"), ends, strict=True)}
+        return Suggestion({"type": "number", **known, "round": decimals}, OF_BOUNDS[1])
+    if keys["type"] != TODO or not all(isinstance(end, int | float) for end in ends):
+        return None
+    if decimals is None and not all(float(end).is_integer() for end in ends):  # type: ignore[arg-type]
+        return Suggestion(_number(*ends), OF_BOUNDS[1])  # type: ignore[arg-type]
+    return Suggestion(_integer(*map(int, ends)), OF_BOUNDS[0])  # type: ignore[arg-type]
 
 
 def advice_on(keys: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
 from dpmodels.codec.codes import Codes, code_type, number_codes
-from dpmodels.contract.base import APART, Modelled, decimal_digits, described, is_text, zone_of
+from dpmodels.contract.base import APART, OF_WORDS, Modelled, decimal_digits, described, is_text, zone_of
 from dpmodels.contract.columns import (
     EXACT,
     NEAREST,
@@ -139,7 +139,7 @@ def _way_out(column: Modelled, dtype: pa.DataType) -> str:
     if is_text(dtype) and isinstance(column, Continuous):
         if isinstance(column, Datetime):
             return "; turn it into dates, as pandas.to_datetime does"
-        return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}; or {OF_TEXT}"
+        return f"; turn it into numbers, as pandas.to_numeric does, or {COMMAS}; or {OF_TEXT}. Or {OF_WORDS}"
     if isinstance(column, Discrete) and is_text(dtype):
         return "; if these are words, or codes such as '0', write its `values` in quotes"
     if isinstance(column, Discrete) and column.kind == "text":

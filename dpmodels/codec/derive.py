@@ -25,6 +25,7 @@ from dpmodels.contract.base import described, is_text
 from dpmodels.contract.columns import Categorical, computed, helpers, names_of
 from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
+from dpmodels.contract.derivation.tariff import is_placed
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -74,7 +75,8 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
 def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable[pa.RecordBatch]:
     """Compute the columns of raw rows that the schema computes, each of its own row; a null gives null.
 
-    A column of such a name that the table has itself, as a synthetic one, is computed anew.
+    A column of such a name that the table has itself, as a synthetic one, is computed anew. What a formula gives is
+    rounded to the decimals of its column here, so that its bounds are held to what the column keeps.
 
     Privacy: Sensitive -> Sensitive; each row by itself (stability 1).
 
@@ -82,7 +84,8 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
         DataError: while reading: a column that one is computed from is not of its type.
     """
     formulas, operands = computed(schema.columns), operands_of(schema)
-    return (_with(batch, formulas, operands) for batch in batches) if formulas else batches
+    decimals = {name: getattr(schema.columns[name], "round", None) for name in formulas}
+    return (_with(batch, formulas, operands, decimals) for batch in batches) if formulas else batches
 
 
 def within_bounds(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
@@ -110,22 +113,34 @@ def operands_of(schema: Schema) -> dict[str, Any]:
     return {name: schema.raw[name] for name in names}
 
 
-def _with(batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns) -> pa.RecordBatch:
+def _with(
+    batch: pa.RecordBatch, formulas: Mapping[str, str], operands: Columns, decimals: Mapping[str, int | None]
+) -> pa.RecordBatch:
     numbers = dict[str, Floats]()
     for name, column in operands.items():
         array = joined(batch.column(name))
         check_type(name, column, array.type)
-        numbers[name] = as_numbers(column, array)
+        numbers[name] = _operand(column, array)
     for name, formula in formulas.items():
-        array = pa.array(values := reckon(formula, numbers, operands), mask=np.isnan(values))
+        values = reckon(formula, numbers, operands)
+        kept = decimals[name]
+        array = pa.array(values if kept is None else np.round(values, kept), mask=np.isnan(values))
         at = batch.schema.get_field_index(name)
         batch = batch.append_column(name, array) if at < 0 else batch.set_column(at, name, array)
     return batch
 
 
 def _reckoned(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) -> Floats:
-    numbers = {name: as_numbers(columns[name], table.column(name)) for name in column.operands}
+    numbers = {name: _operand(columns[name], table.column(name)) for name in column.operands}
     return reckon(str(column.formula), numbers, columns)
+
+
+def _operand(column: Any, array: pa.Array | pa.ChunkedArray) -> Floats:
+    """Return a column as a formula has it, NaN for null: of values that are no numbers, their places."""
+    if not is_placed(column):
+        return as_numbers(column, array)
+    states = states_of(column, array)
+    return np.where(states < 0, np.nan, states)
 
 
 def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:

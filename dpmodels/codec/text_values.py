@@ -12,7 +12,10 @@ from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import DataError
 
-TRUTH = {"yes": "true", "y": "true", "t": "true", "no": "false", "n": "false", "f": "false"}
+TRUTH = {
+    **dict.fromkeys(("yes", "y", "t", "ja", "j", "wahr", "oui", "o", "vrai", "sí", "si", "s", "verdadero"), "true"),
+    **dict.fromkeys(("no", "n", "f", "nein", "falsch", "non", "faux", "falso"), "false"),
+}
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
 NUMBERS = '`text: {decimal: ",", thousands: "."}`'
 DAYS = '`text: {date_format: "%d.%m.%Y"}`'
@@ -35,8 +38,8 @@ WRITTEN = {
     ),
     pa.bool_(): (
         "true or false",
-        ", in these words, as yes and no, y and n, t and f, or as 1 and 0 (of other words make it "
-        "`{type: categorical, values: [...]}`)",
+        ", in these words, as yes and no, y and n, t and f, ja and nein, oui and non, sí and no, or as 1 and 0 (of "
+        "other words make it `{type: categorical, values: [...]}`, also of these if they are to come back)",
     ),
 }
 DATES = (

@@ -28,6 +28,8 @@ def _check_length(formula: str) -> str:
     return formula
 
 
+OF_WORDS = "words of a list are `{type: categorical, values: [...]}`; free text is `{type: identifier}`, and left out"
+"""What a column of text may be."""
 FormulaText = Annotated[
     str, AfterValidator(_check_length), WithJsonSchema({"type": "string", "maxLength": LONGEST_FORMULA})
 ]

@@ -1,7 +1,8 @@
 """Arithmetic on columns, as a schema writes it: ``sched // 100``, ``price + tax``, ``weekday(flight)``.
 
 A formula is read with Python's own grammar, of which numbers, names of columns, + - * / // % **, comparisons of two
-numbers and the functions below are admitted; nothing is ever executed. A comparison is 1 where it holds, and else 0.
+numbers, tables of numbers by a category and the functions below are admitted; nothing is ever executed. A comparison
+is 1 where it holds, and else 0.
 Columns are float64 with null as NaN: whole numbers are exact up to 2**53. Where an operand is null, and where the
 result is no finite number, as after a division by zero or of the root of a negative number, the result is null.
 """
@@ -18,6 +19,14 @@ from dpmodels.arrays import Floats
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
+from dpmodels.contract.derivation.tariff import (
+    is_table,
+    is_whole_table,
+    looked_up,
+    name_of,
+    not_a_table,
+    table_fault,
+)
 from dpmodels.contract.numbers import Integer
 from dpmodels.limits import DEEPEST_FORMULA
 from dpmodels.namable import NAMES, is_namable, meant_by
@@ -132,7 +141,8 @@ def reckon(text: str, operands: Operands, columns: Mapping[str, object]) -> Floa
 
     Args:
         text: a formula without faults.
-        operands: numbers of a column, or ticks of a datetime, by name. Shape: [B].
+        operands: by name, numbers of a column, ticks of a datetime, or the places of a category's values, where these
+            are no numbers. Shape: [B].
         columns: what the schema says of the columns; only the resolution of datetimes is read.
     """
     with np.errstate(all="ignore"):
@@ -174,6 +184,9 @@ def _check(node: ast.expr, depth: int = 1) -> None:
             raise Misread("holds a number that is too large")
     elif isinstance(node, ast.Tuple):
         raise Misread(COMMA)
+    elif isinstance(node, ast.Subscript):
+        if not is_table(node):
+            raise Misread(not_a_table(node))
     elif not isinstance(node, ast.Name):
         raise Misread(f"{ONLY}; {NAMES}")
 
@@ -204,6 +217,10 @@ def _kind(node: ast.expr, columns: Mapping[str, object]) -> bool:
         for operand in node.args:
             _check_moment(operand, columns)
         return True
+    if isinstance(node, ast.Subscript):
+        if fault := table_fault(node, columns):
+            raise Misread(fault)
+        return is_whole_table(node)
     if isinstance(node, ast.UnaryOp):
         return _kind(node.operand, columns)
     if isinstance(node, ast.Compare):
@@ -267,6 +284,8 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
         return np.float64(node.value)  # type: ignore[arg-type, return-value]
     if isinstance(node, ast.Name):
         return operands[node.id]
+    if isinstance(node, ast.Subscript):
+        return looked_up(node, operands[name_of(node)], columns[name_of(node)])
     if isinstance(node, ast.UnaryOp):
         return -_value(node.operand, operands, columns)
     if isinstance(node, ast.BinOp):

@@ -88,7 +88,8 @@ def test_every_kind_of_document_says_the_same_of_a_column(tmp_path: Path, name: 
         ("x,CHAR(1),,Y=yes; N=no,", Facts(kind="text", values=("Y", "N"))),
         ("x,flag,,Y=yes; N=no,", Facts(kind="boolean", values=(False, True))),
         ("x,text,,A/C,", Facts(kind="text", unread=("values",))),
-        ("x,date,31.12.2023 - 1.2.2025,,", Facts(kind="date", low=LAST, unread=(TWO_DAYS,))),
+        ("x,date,31.12.2023 - 1.2.2025,,", Facts(kind="date", low=LAST, high=Bound(date(2025, 2, 1)))),
+        ("x,date,2023-12-31 to 1.2.2025,,", Facts(kind="date", low=LAST, unread=(TWO_DAYS,))),
         ("x,date,12/31/2023 to 02/02/2024,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 2, 2)))),
         ("x,date,31/12/2023 to 2024-01-01,,", Facts(kind="date", low=LAST, high=Bound(date(2024, 1, 1)))),
         ("x,date,31.13.2023 to 2024-01-01,,", Facts(kind="date", high=Bound(date(2024, 1, 1)), unread=(NO_DAY,))),
@@ -295,7 +296,7 @@ def test_a_list_of_names_is_a_dictionary_of_two_columns(tmp_path: Path, name: st
     source = documented(tmp_path, name, NAMES)
     columns = source.columns(["amount", "late", "state", "born"])
     words = "what was lent, in cents; empty if not approved"
-    assert columns["amount"] == Facts(description=words, money=True, nullable=True)
+    assert columns["amount"] == Facts(description=words, money=True, nullable=True, place=f"line 3 of {name}")
     assert columns["late"].description == "one of; 0: no; 1: yes" and columns["born"].description == "a day"
     assert columns["state"].nullable and source.absent(columns).endswith("no column of the data: `Written by`")
     plain = documented(tmp_path, name, "amount: what was lent\nlate: yes or no\n").columns(["late", "amount"])

@@ -496,7 +496,12 @@ def test_a_raw_table_with_a_column_that_is_computed_is_refused_and_another_type_
         ("type: integer, min: 0, max: 9, computed: last + 1", ""),
         ("type: integer, min: 0, max: 9, computed: fee + 1", "`fee`, which is looked up by `values`, and `computed`"),
         ("type: derived, formula: last + 1", "what `last` follows from in its place, as in `twice + 1 + 1`"),
-        ("type: derived, formula: fee + 1", "let this one be looked up likewise, by `of: ward` and `values`"),
+        ("type: derived, formula: fee * age", "write `{'a': 1, 'b': 2}[ward] * age`"),
+        ("type: derived, formula: fee + 1", "write `{'a': 1, 'b': 2}[ward] + 1`"),
+        ("type: derived, formula: word + 1", "let this one be looked up likewise, by `of: ward` and `values`"),
+        ('type: derived, formula: "fee[ward] * age"', "a number for each value that `ward` lists"),
+        ("type: derived, formula: \"{'a': 1}[ward] * age\"", "does not say what `b` of `ward` stands for"),
+        ("type: derived, formula: \"{'a': 1}[age]\"", "looks `age` up, which is no categorical or boolean column"),
     ],
 )
 def test_what_a_formula_may_not_name_is_said_with_what_to_write(keys: str, says: str) -> None:
@@ -508,6 +513,7 @@ columns:
   twice: {{type: integer, min: 0, max: 240, computed: age * 2}}
   last: {{type: derived, formula: twice + 1}}
   fee: {{type: derived, of: ward, values: {{a: 1, b: 2}}}}
+  word: {{type: derived, of: ward, values: {{a: x, b: y}}}}
   new: {{{keys}}}
 """)
     assert (schema is not None) if not says else ([says in one.message for one in faults] == [True]), faults

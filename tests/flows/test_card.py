@@ -99,7 +99,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
 
 def test_the_pages_say_what_the_operator_said_and_nothing_where_nothing_was_said(site: Path) -> None:
     for page in set(PAGES) - {"model-card.html"}:  # which repeats neither of the others
-        assert ("Recipient: Ward 7" if page == "data-sheet.html" else "For: “Ward 7”") in text_of(
+        assert ("Recipient: “Ward 7" if page == "data-sheet.html" else "For: “Ward 7”") in text_of(
             site / "second" / page
         )
         assert ("Contact: Dana Roe" if page == "data-sheet.html" else "Contact: “Dana Roe”") in text_of(

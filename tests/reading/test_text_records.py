@@ -303,6 +303,9 @@ def test_usual_words_for_true_and_false_are_read_in_any_case_of_letters() -> Non
     texts = ["yes", "No", " Y ", "n", "T", "f", "TRUE", "False", "1", "0", "", None]
     read = cast_text(pa.array(texts), pa.bool_(), "x").to_pylist()
     assert read == [True, False, True, False, True, False, True, False, True, False, None, None]
+    abroad = ["Ja", "nein", "J", "wahr", "falsch", "OUI", "non", "o", "vrai", "faux", "sí", "si"]
+    expected = [True, False, True, True, False, True, False, True, True, False, True, True]
+    assert cast_text(pa.array(abroad), pa.bool_(), "x").to_pylist() == expected
     assert cast_text(pa.array([None, ""]), pa.bool_(), "x").null_count == 2
 
 

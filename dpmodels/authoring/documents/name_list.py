@@ -1,34 +1,161 @@
-"""A data dictionary that is a list in Markdown or text: lines such as ``- amount: what was lent, in cents``."""
+"""A data dictionary in Markdown or text: tables, and lists of lines such as ``- amount: what was lent, in cents``.
+
+Both become the rows of one CSV file, which is read as any other data dictionary is.
+"""
 
 import csv
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from io import StringIO
 
+from dpmodels.authoring.headings import MEANT, folded
+
 LINE = re.compile(
-    r"(\s{0,20})(?:[-*+]\s{1,4}|\d{1,4}[.)]\s{1,4})?[`*]{0,3}([^\s:`*|#-][^:`*|]{0,99})[`*]{0,3}:[`*]{0,3}\s(.*)"
+    r"(\s{0,20})(?:[-*+]\s{1,4}|\d{1,4}[.)]\s{1,4})?[`*]{0,3}([^\s:`*|#-][^:`*|]{0,99})[`*]{0,3}\s?"
+    r"(?:(\([^()]{1,60}\))\s?)?:[`*]{0,3}(?:\s(.*)|$)"
 )
-"""A name, which may be marked as code or as bold, a colon, and what it is."""
+"""A name, which may be marked as code or as bold, perhaps its type in brackets, a colon, and what it is."""
+DASHED = re.compile(
+    r"(\s{0,20})[-*+]\s{1,4}[`*]{0,3}([^\s:`*|#-][^\s:`*|]{0,99})[`*]{0,3}(?:\s?(\([^()]{1,60}\)))?\s[–—-]\s(.*)"
+)
+"""The same of an item whose name is one word, with a dash in place of the colon."""
+BRACKETED = re.compile(r"(.*\S)\s\(([^()]{1,60})\)")
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
+KEY = re.compile(r"\s*(?:[-*+]\s+)?[`*]{0,3}([^\W\d][^:=`*|]{0,40}?)[`*]{0,3}\s?[:=][`*]{0,3}(?:\s+(.*)|$)")
+"""A heading of a data dictionary, and what its cell would hold, beneath a name."""
+PREPOSITIONS = frozenset(
+    ["from", "to", "von", "bis", "of", "de", "desde", "hasta", "least", "most", "up", "low", "high", "name"]
+)
+"""Headings that begin a line of prose as often as they stand for a cell, which holds a number then."""
+RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+"""The line below the headings of a table in Markdown."""
+CUT = re.compile(r"(?<!\\)\|")
+FOREIGN = re.compile(r"\b(?:bis|und|oder|der|das|von|ist|in|à|ou|et|les|des|est|hasta|los|las)\b", re.IGNORECASE)
+ENGLISH = re.compile(r"\b(?:to|and|or|the|of|is|in)\b", re.IGNORECASE)
 FORM = (
-    "{} has no line of the form `- name: what it is`, which is what is read of a list; or write a data dictionary as a "
-    ".csv or .xlsx file, whose first line is `name,type,min,max,description`"
+    "{} has no table with bars and no line of the form `- name: what it is`, which is what is read of such a file; or "
+    "write a data dictionary as a .csv or .xlsx file, whose first line is `name,type,min,max,description`"
 )
 
 
-def list_as_csv(text: str) -> str:
-    """Return a list as a dictionary with a heading for names and one for descriptions; empty where there is no list.
+@dataclass
+class Entry:
+    """What a document says of a column, by headings, and the line in which it begins.
 
-    What is indented more than the first name belongs to the name above it; other lines, such as headings, to none.
+    Attributes:
+        items: values that stand beneath a heading of values; words: what goes on with the description.
     """
-    entries, first = list[tuple[str, list[str]]](), None
-    for line in text.splitlines():
-        match, indent = LINE.fullmatch(line), len(line) - len(line.lstrip())
-        first = indent if match and first is None else first
+
+    line: int
+    cells: dict[str, str]
+    items: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A document as a data dictionary in CSV, and the lines in which it names its columns."""
+
+    table: str
+    lines: Mapping[str, int]
+
+
+def as_csv(text: str) -> Listed | None:
+    """Return the tables and the list of a document as one data dictionary; None where there is none of them."""
+    entries = [*_tabled(text), *_listed(text)]
+    if not entries:
+        return None
+    headings = list(dict.fromkeys(heading for entry in entries for heading in entry.cells))
+    table, delimiter = StringIO(), ";" if len(FOREIGN.findall(text)) > len(ENGLISH.findall(text)) else ","
+    rows = ([entry.cells.get(heading, "") for heading in headings] for entry in entries)
+    csv.writer(table, delimiter=delimiter).writerows([headings, *rows])
+    return Listed(table.getvalue(), {entry.cells["name"]: entry.line for entry in entries})
+
+
+def _tabled(text: str) -> Iterator[Entry]:
+    """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known."""
+    lines = text.splitlines()
+    for number, rule in enumerate(lines[1:], 2):
+        if "-" not in rule or "|" not in lines[number - 2] or not RULE.fullmatch(rule):
+            continue
+        headings = _cells_of(lines[number - 2])
+        names = [one for one in headings if MEANT.get(folded(one)) == "name"]
+        if not names or not any(MEANT.get(folded(one), "name") != "name" for one in headings):
+            continue
+        for further, line in enumerate(lines[number:], number + 1):
+            if "|" not in line:
+                break
+            cells = dict(zip(headings, _cells_of(line), strict=False))
+            if name := cells.pop(names[0], ""):
+                yield Entry(further, {"name": name, **{one: cell for one, cell in cells.items() if one}})
+
+
+def _cells_of(line: str) -> list[str]:
+    """Return the cells of a row in Markdown, without what marks them as code or as bold."""
+    inner = line.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
+    cells = (re.sub(r"<br ?/?>", "; ", cell.replace("\\|", "|")) for cell in CUT.split(inner))
+    return [re.sub(r"`|\*\*", "", cell).strip() for cell in cells]
+
+
+def _listed(text: str) -> Iterator[Entry]:
+    """Yield the entries of a list.
+
+    What is indented more than the first name belongs to the name above it: a heading with its cell, or words that go
+    on. Other lines, such as headings of sections, belong to none.
+    """
+    entry, first, is_open, is_apart, in_items = None, None, False, False, False
+    for number, line in enumerate(text.splitlines(), 1):
+        match, indent = LINE.fullmatch(line) or DASHED.fullmatch(line), len(line) - len(line.lstrip())
+        is_item = ITEM.match(line) is not None
+        if RULE.fullmatch(line) or line.lstrip().startswith("|"):
+            continue
+        match = None if match and not is_item and not match[4] else match
+        first = indent if match and (first is None or (is_item and is_apart and not in_items)) else first
         if match and indent <= (first or 0):
-            entries.append((match[2].strip(), [match[3].strip()]))
-        elif entries and line.strip() and indent > (first or 0):
-            mark = ITEM.match(line)
-            entries[-1][1].append(f"; {line[mark.end() :].strip()}" if mark else f" {line.strip()}")
-    table = StringIO()
-    csv.writer(table).writerows([("name", "description"), *((name, "".join(words)) for name, words in entries)])
-    return table.getvalue() if entries else ""
+            yield from _whole(entry)
+            entry, is_open, in_items = _entry(match, number), False, is_item
+        elif entry and line.strip() and indent > (first or 0):
+            is_open = _continued(entry, line, is_open)
+        is_apart = not line.strip()
+    yield from _whole(entry)
+
+
+def _entry(match: re.Match[str], number: int) -> Entry:
+    """Return what a line says of a column: its name, and what it is, of which the first may stand in brackets."""
+    name, inner, words = match[2].strip(), match[3], (match[4] or "").strip()
+    if not inner and (bracketed := BRACKETED.fullmatch(name)):
+        name, inner = bracketed[1], f"({bracketed[2]})"
+    words = ", ".join(filter(None, [inner[1:-1] if inner else "", words]))
+    return Entry(number, {"name": name, "description": words})
+
+
+def _continued(entry: Entry, line: str, is_open: bool) -> bool:
+    """Add an indented line to an entry; return whether the heading above it still takes items for its values."""
+    key, mark = KEY.fullmatch(line), ITEM.match(line)
+    heading = folded(key[1]) if key else ""
+    cell = (key[2] or "").strip() if key else ""
+    meaning = MEANT.get(heading, "name")
+    is_cell = meaning != "name" and not (heading in PREPOSITIONS and not re.match(r"\W*\d", cell))
+    if key and is_cell and not (is_open and mark):
+        place = key[1].strip() if meaning != "description" else "description"
+        entry.cells[place] = "; ".join(filter(None, (entry.cells.get(place, ""), cell)))
+        return meaning == "values" and not cell
+    item = line[mark.end() :].strip() if mark else line.strip()
+    if is_open and mark:
+        entry.items.append(item)
+        return True
+    entry.words.append(f"; {item}" if mark else f" {item}")
+    return False
+
+
+def _whole(entry: Entry | None) -> Iterable[Entry]:
+    """Write the items beneath a heading of values into its cell, and return the entry, if there is one."""
+    if entry is None:
+        return []
+    if entry.items:
+        place = next(one for one in entry.cells if MEANT.get(folded(one)) == "values")
+        entry.cells[place] = " | ".join(entry.items)
+    entry.cells["description"] = "".join([entry.cells["description"], *entry.words]).strip().removesuffix(",")
+    return [entry]

@@ -28,7 +28,7 @@ def is_monotone_in_each(formula: str) -> bool:
     node = parsed(formula)
     calls = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
     names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id not in calls]
-    is_odd = any(isinstance(one, ast.Mod | ast.Pow | ast.Eq | ast.NotEq) for one in ast.walk(node))
+    is_odd = any(isinstance(one, ast.Mod | ast.Pow | ast.Eq | ast.NotEq | ast.Subscript) for one in ast.walk(node))
     repeats = is_odd or not calls <= {*ORDERED, *BETWEEN}
     return not repeats and len(set(names)) == len(names)
 

@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.tariff import written_table
 from dpmodels.contract.formula import LATER, Misread, faults_of, is_whole, names_in, parsed
 from dpmodels.limits import LONGEST_FORMULA
 
@@ -13,10 +14,7 @@ NESTED = (
     "names `{}`, which is derived itself, and a formula names no derived column: write what `{}` follows from in its "
     "place{}"
 )
-LOOKED_UP = (
-    "names `{}`, which is derived itself, and a formula names no derived column: let this one be looked up likewise, "
-    "by `of: {}` and `values`"
-)
+LOOKED_UP = "names `{name}`, which is derived itself, and a formula names no derived column: {way}"
 IN_COMPUTED = (
     "names `{}`, which is {}, and `computed` names columns of the file alone: numbers, datetimes, and what "
     "a `formula` derives{}"
@@ -38,7 +36,9 @@ def nested_fault(formula: str, columns: Mapping[str, Any]) -> str:
     if not (name := _derived_name(formula, columns)):
         return ""
     if columns[name].formula is None:
-        return LOOKED_UP.format(name, columns[name].of)
+        written = _looked_up_in_place(formula, name, columns[name])
+        likewise = f"let this one be looked up likewise, by `of: {columns[name].of}` and `values`"
+        return LOOKED_UP.format(name=name, way=f"write `{written}`" if written else likewise)
     written = _written_out(formula, columns)
     return NESTED.format(name, name, f", as in `{written}`" if written else "")
 
@@ -55,7 +55,8 @@ def not_of_file(formula: str, formulas: Mapping[str, str], raw: Mapping[str, Any
     try:
         name = next((one for one in names_in(formula) if one in formulas or one in looked_up), "")
         if name in looked_up:
-            return IN_COMPUTED.format(name, "looked up by `values`", "")
+            in_place = _looked_up_in_place(formula, name, raw[name])
+            return IN_COMPUTED.format(name, "looked up by `values`", f"; write `{in_place}`" if in_place else "")
         written = name and ast.unparse(_Written(name, parsed(formulas[name])).visit(deepcopy(parsed(formula))))
     except Misread:
         return ""  # which stands where it is
@@ -76,6 +77,16 @@ def _derived_name(formula: str, columns: Mapping[str, Any]) -> str:
     """Return the first derived column of a formula, one of numbers before one of moments; empty if it names none."""
     names = [name for name in names_in(formula) if isinstance(columns.get(name), Derived)]
     return min(names, key=lambda name: _later(columns[name].formula) is not None, default="")
+
+
+def _looked_up_in_place(formula: str, name: str, column: Derived) -> str:
+    """Write a formula with the numbers that a column is looked up by in its place; empty where these are none."""
+    values = column.values or {}
+    if any(isinstance(value, bool | str) for value in values.values()):
+        return ""
+    table = parsed(written_table(str(column.of), values))  # type: ignore[arg-type]
+    written = ast.unparse(_Written(name, table).visit(deepcopy(parsed(formula))))
+    return written if len(written) <= LONGEST_FORMULA else ""
 
 
 def _written_out(formula: str, columns: Mapping[str, Any]) -> str:

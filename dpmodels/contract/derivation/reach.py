@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
+from dpmodels.contract.derivation.tariff import numbers_of
 from dpmodels.contract.formula import ARITHMETIC, BETWEEN, LATER, OF_NUMBERS, SECONDS, is_whole, parsed, power
 
 Ends = tuple[float, float]
@@ -33,6 +34,9 @@ def _reach(node: ast.AST, columns: Mapping[str, Any]) -> Ends:
         column = columns[node.id]
         listed = map(float, getattr(column, "keys", ()))  # of numbers that are listed
         return (column.low, column.high) if isinstance(column, Continuous) else (min(ends := [*listed]), max(ends))
+    if isinstance(node, ast.Subscript):
+        numbers = numbers_of(node).values()
+        return float(min(numbers)), float(max(numbers))
     if isinstance(node, ast.UnaryOp):
         low, high = _reach(node.operand, columns)
         return -high, -low

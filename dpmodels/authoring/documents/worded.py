@@ -1,0 +1,237 @@
+"""What a description says in words of a column's type, bounds or values, as the cells that headings would have.
+
+A code book in a list or in prose has no headings: `Punkte, 0 bis 100` stands for a range, `one of: a, b, c` for values.
+What is read is a whole phrase, such as stands between commas; where it may be meant otherwise, as `f, m, d` may, or
+where words beside it narrow it, the cells are unsure, so that a draft has a person confirm them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, bare
+from dpmodels.authoring.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
+from dpmodels.authoring.phrases import says as says_phrase
+from dpmodels.authoring.type_words import kind_of
+
+HEADED = ("min", "max", "range", "values", "formula", "of")
+"""Headings beside which nothing is read of free words, for they say it."""
+ONE_OF = r"one of|any of|either|eine?[rsm]? (?:von|aus|der)|entweder|(?:l')?une? de|soit|una? de"
+LISTS = (
+    "values?|allowed values?|possible values?|categories|levels|codes|(?:zulässige |mögliche |erlaubte )?werte?|"
+    "ausprägung(?:en)?|kategorien|valeurs?(?: possibles?| autorisées)?|modalités|catégories|valores?(?: posibles)?"
+)
+LED = re.compile(
+    rf"(?:^|[\s,;(.])(?:(?:{ONE_OF})(?P<colon>\s*[:;])?|(?:{LISTS})(?:\s+(?:are|sind|sont))?\s*(?P<mark>:))\s+(?P<list>.+)",
+    re.IGNORECASE,
+)
+"""Words before a list; those that are no verb have a colon behind them."""
+STOP = re.compile(r"[()\[\]\n]|[.!](?:\s|$)")
+LAST_OF_LIST = re.compile(r"\s*,?\s+(?:or|oder|ou|o)\s+", re.IGNORECASE)
+PLAIN_TYPES = (
+    "integer|int|integers|whole numbers?|bigint|smallint|float|double|decimal number|numeric|string|varchar|boolean|"
+    "bool|categorical|enum|datetime|timestamp|free text|ganzzahl|ganzzahlen|ganze zahl|ganze zahlen|ganzzahlig|"
+    "dezimalzahl|kommazahl|gleitkommazahl|kategorial|wahrheitswert|boolesch|zeichenkette|freitext|zeitstempel|entiers?|"
+    "nombre entier|nombre décimal|booléen|texte libre|horodatage|entero|número entero|booleano|texto libre"
+)
+FIRST_TYPES = (
+    "number|numbers|decimal|text|date|day|category|identifier|id|zahl|datum|text|kennung|nombre|texte|jour|fecha"
+)
+"""Words that stand for a type where a description begins with them, and are words like others elsewhere."""
+TYPED = re.compile(rf"({PLAIN_TYPES}|{FIRST_TYPES})(?:\s*:?\s+(.+))?", re.IGNORECASE)
+ANSWER = "yes|no|true|false|ja|nein|oui|non|s[ií]|[yntfjo01]"
+ANSWERS = re.compile(rf"({ANSWER})\s*(?:/|\||,|\bor\b|\boder\b|\bou\b|\bo\b)\s*({ANSWER})", re.IGNORECASE)
+LOWER, UPPER = (
+    r"(?:at least|minimum|min\.?|no less than|mindestens|minimal|au moins|al menos|mínimo)(?: of| von| de)?:?\s+",
+    r"(?:at most|maximum|max\.?|no more than|up to|höchstens|maximal|bis zu|au plus|au maximum|como máximo|máximo)"
+    r"(?: of| von| de)?:?\s+",
+)
+LIMITS = {
+    key: re.compile(rf"{words}({NUMBER}|{DAY})", re.IGNORECASE) for key, words in (("min", LOWER), ("max", UPPER))
+}
+UNITS = (
+    "points?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|degrees?|punkte?n?|jahre?n?|monate?n?|wochen?|"
+    "tage?n?|stunden?|minuten?|sekunden?|prozent|grad|ans?|années?|mois|semaines?|jours?|heures?|secondes?|degrés?|"
+    "años?|meses|mes|días?|horas?|minutos?|segundos?|puntos?|%|‰|°c?|k?m|cm|mm|k?g|mg|µg|k?wh?|mwh|ml|l|h|min|s|"
+    "cents?|m²|m³|km/h|kwh|mmhg|bpm|pts?"
+)
+A_UNIT, A_TYPE = re.compile(UNITS, re.IGNORECASE), re.compile(rf"{PLAIN_TYPES}|{FIRST_TYPES}", re.IGNORECASE)
+MEASURED = re.compile(rf"(.*\d)\s*(?:in\s+)?({UNITS})\.?", re.IGNORECASE)
+NAMED = re.compile(r"(.*\d)\s+([^\W\d]+(?:\s[^\W\d]+)?)")
+DECIMALS, DASH = re.compile(r"(?<=\d),(?=\d)"), re.compile(r"(?<=\d)\s[-–—]\s(?=[-+]?\d)")
+OF_RANGE = re.compile(
+    r"(?:(?:valid |allowed )?range|(?:werte)?bereich|plage|intervalle?|rango|values?|werte|valeurs)(?: of)?:?\s+",
+    re.IGNORECASE,
+)
+FEW_WORDS = re.compile(r"(?:[^\W\d]+\s+){1,3}(\d.*)")
+BEHIND = re.compile(r"(.+?\S)\s+((?:between|from|zwischen|von|entre|de|desde)\s+.+)", re.IGNORECASE)
+LABEL = re.compile(r"\s*([^\s=,;|:]+(?: [^\s=,;|:]+){0,2})\s*=\s*[^=|;]+")
+HEDGED = re.compile(
+    r"\b(usual|typical|typically|mostly|often|about|approximately|approx|circa|ca|roughly|normally|expected|average|mean|"
+    r"example|e\.g|such as|üblich\w*|typisch\w*|etwa|ungefähr|rund|normal\w*|z\.\s?b|beispiel\w*|mittel|environ|"
+    r"généralement|normalement|exemple|aproximadamente|normalmente|ejemplo)\b"
+)
+FEW, SHORT = 3, 3
+"""Values from which on a list needs no word before it, and letters of a value that is a code."""
+BRACKETS = re.compile(r"\s*\([^()]*\)")
+LONGEST = 1000
+"""Letters of a description that is read; a longer one is a text."""
+MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a phrase would be under a heading, and whether it can be meant in no other way."""
+
+    heading: str
+    text: str
+    is_sure: bool = True
+
+
+def with_worded(row: dict[str, str]) -> dict[str, str]:
+    """Fill the cells of a row that its description says, unless cells of it say bounds or values.
+
+    The cell `unsure` holds the description where a person should confirm what was read.
+    """
+    words = row.get("description", "").strip()
+    if not words or len(words) > LONGEST or any(row.get(heading, "").strip() for heading in HEADED):
+        return row
+    cells = list(dict.fromkeys(_cells(words)))
+    if not cells and (bare_words := BRACKETS.sub("", words)) != words:
+        cells = [Cell(one.heading, one.text, False) for one in dict.fromkeys(_cells(bare_words))]
+    typed = [cell for cell in cells if cell.heading == "type"]
+    types = {kind_of(cell.text) or cell.text for cell in typed}
+    row = row | {"type": typed[0].text} if len(types) == 1 and not row.get("type", "").strip() else row
+    bounds = [cell for cell in cells if cell.heading != "type"]
+    if any(cell.heading != "values" for cell in bounds) and any(cell.heading == "values" for cell in bounds):
+        bounds = [Cell(one.heading, one.text, False) for one in bounds if one.heading != "values"]
+    sure = {cell.heading for cell in bounds if cell.is_sure}
+    is_sure = all(cell.is_sure for cell in bounds) and not _is_qualified(words)
+    bounds = [cell for cell in bounds if cell.is_sure or cell.heading not in sure]
+    if not bounds or len({cell.heading for cell in bounds}) < len(bounds):
+        return row
+    return row | {cell.heading: cell.text for cell in bounds} | ({} if is_sure else {"unsure": words})
+
+
+def _is_qualified(words: str) -> bool:
+    """Tell whether words beside the bounds may narrow them, or say that they are not meant strictly."""
+    phrases = [
+        phrase
+        for phrase in map(str.casefold, _phrases(words))
+        if not NEVER_EMPTY.fullmatch(phrase) and not _cells_of(phrase)
+    ]
+    phrases = [phrase for phrase in phrases if not LABEL.fullmatch(phrase)]
+    found = {word for phrase in phrases if not says_phrase(phrase) for word in QUALIFYING.findall(phrase)}
+    return bool(found - {*NARROWING, "no", "not"} or any(map(HEDGED.search, phrases)))
+
+
+def _phrases(words: str) -> list[str]:
+    """Cut a description into its phrases, but for a comma or a dash within numbers, as in `0,5 - 80,000`."""
+    whole = DASH.sub("-", DECIMALS.sub("\0", SEPARATE.sub(r"\1 ", words)))
+    return [" ".join(part.replace("\0", ",").split()) for part in END.split(whole) if part.strip()]
+
+
+def _cells(words: str) -> Iterator[Cell]:
+    """Yield what the lists in a description are, or else what its phrases are."""
+    lists = [cell for cell in (_led(words), *map(_labeled, _parts(words))) if cell]
+    yield from lists[:1]
+    rest = words
+    if interval := next((one for one in INTERVAL.finditer(words) if {"[", "]"} & {*one[0]}), None):
+        yield Cell("range", interval[0])
+        rest = words.replace(interval[0], ";")
+    found = [cell for place, part in enumerate(_phrases(rest)) for cell in _cells_of(part, place == 0)]
+    yield from found
+    if not lists and not interval and all(cell.heading == "type" and kind_of(cell.text) != "boolean" for cell in found):
+        yield from list(filter(None, map(_bare_list, _parts(words))))[:1]
+
+
+def _parts(words: str) -> list[str]:
+    """Return a description as a whole, what its brackets hold, and what stands behind a colon."""
+    brackets = re.findall(r"\(([^()]*)\)", words)
+    outside = STOP.split(words)[0].rpartition(": ")
+    return [words.strip().rstrip("."), *brackets, *([outside[2].strip().rstrip(".")] if outside[1] else [])]
+
+
+def _led(words: str) -> Cell | None:
+    """Read a list that words such as `one of` stand before."""
+    match = LED.search(words)
+    if match is None:
+        return None
+    members = _members(STOP.split(match["list"])[0])
+    is_led = bool(match["colon"] or match["mark"])
+    longest = max((len(member.split()) for member in members), default=0)
+    return Cell("values", " | ".join(members)) if members and longest <= (MOST_WORDS if is_led else 1) else None
+
+
+def _members(text: str) -> list[str]:
+    """Cut a list at its bars, commas, semicolons, slashes or the word before its last value."""
+    first = text.split(";")[0]
+    mark = next((mark for mark in ("|", ",", "/") if mark in first), ";" if ";" in text else "")
+    tokens = re.split(re.escape(mark), first if mark in first else text) if mark else [text]
+    tokens = [*tokens[:-1], *LAST_OF_LIST.split(re.sub(r"^\s*(?:or|oder|ou|o)\s+", "", tokens[-1]))]
+    tokens = [token.strip().strip("\"'`").strip() for token in tokens]
+    return tokens if len(tokens) > 1 and all(tokens) else []
+
+
+def _labeled(part: str) -> Cell | None:
+    """Read values with what they stand for; of whole numbers with others between them, they may be the ends alone."""
+    tokens = [token for token in re.split(r"[;|\n]" if ";" in part or "|" in part else r",\s", part) if token.strip()]
+    labels = [LABEL.fullmatch(token) for token in tokens]
+    codes = [label[1] for label in labels if label]
+    if len(codes) < max(len(tokens), 2):
+        return None
+    numbers = sorted(int(code) for code in codes if re.fullmatch(r"-?\d{1,9}", code))
+    has_gaps = len(numbers) == len(codes) and any(after - one != 1 for one, after in pairwise(numbers))
+    return Cell("values", " | ".join(token.strip() for token in tokens), not has_gaps)
+
+
+def _bare_list(part: str) -> Cell | None:
+    """Read words between commas, slashes or bars that nothing says to be values."""
+    if INTERVAL.fullmatch(part) or RANGE.search(part):
+        return None
+    members = _members(part)
+    is_code = all(len(member) <= SHORT for member in members)
+    is_several = len(members) >= FEW or is_code or "|" in part or not re.search("[,/;]", part)
+    if not members or any(" " in member for member in members) or not is_several or ";" in part:
+        return None
+    units = [one for one in members if len(one) > 1 and A_UNIT.fullmatch(one)]
+    if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) or A_TYPE.fullmatch(one) for one in members):
+        return None
+    return Cell("values", " | ".join(members), "|" in part)
+
+
+def _cells_of(phrase: str, is_first: bool = False) -> list[Cell]:
+    """Read one phrase: a type, yes or no, bounds, or a type and its bounds."""
+    if match := ANSWERS.fullmatch(phrase):
+        return [Cell("type", "boolean" if {match[1], match[2]} == {"0", "1"} else f"{match[1]}/{match[2]}")]
+    if (match := TYPED.fullmatch(phrase)) and (is_first or re.fullmatch(PLAIN_TYPES, match[1], re.IGNORECASE)):
+        further = _bounds(match[2]) if match[2] else []
+        return [Cell("type", match[1]), *further] if further or not match[2] else []
+    return _bounds(phrase)
+
+
+def _bounds(phrase: str) -> list[Cell]:
+    """Read the bounds of a phrase; those with words before them, or behind, may be meant otherwise."""
+    phrase = OF_RANGE.sub("", phrase, count=1) if OF_RANGE.match(phrase) else phrase
+    if cells := _exact(phrase):
+        return cells
+    if (match := NAMED.fullmatch(phrase)) and RANGE.fullmatch(bare(match[1])):
+        return [Cell("range", bare(match[1]), False)]
+    match = BEHIND.fullmatch(phrase) or FEW_WORDS.fullmatch(phrase)
+    return [Cell(cell.heading, cell.text, False) for cell in _exact(match[match.re.groups])] if match else []
+
+
+def _exact(phrase: str) -> list[Cell]:
+    """Read bounds that nothing stands beside but a unit."""
+    match = MEASURED.fullmatch(phrase)
+    return [*_plain_bounds(phrase)] or ([*_plain_bounds(match[1])] if match else [])
+
+
+def _plain_bounds(phrase: str) -> Iterable[Cell]:
+    text = bare(phrase)
+    if RANGE.fullmatch(text) or SIGNS.fullmatch(text):
+        yield Cell("range", text)
+    for heading, form in LIMITS.items():
+        if match := form.fullmatch(text):
+            yield Cell(heading, match[1])

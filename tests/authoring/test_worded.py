@@ -1,0 +1,132 @@
+"""Code books in lists, prose and tables of Markdown: what they say of bounds and values is drafted as of a CSV one."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmodels.authoring.documents.worded import with_worded
+from dpmodels.authoring.draft import PublicFacts, draft
+
+LISTS = {
+    "codes.md": """# Schools
+- `grade`: integer, 5 to 13
+- sex: f, m, d
+- score: points, 0 to 100; two decimals
+- day: 2026-03-01 to 2026-03-31
+- share : between 0 and 0.5
+- `ward` (text): where the school lies
+    values: north | south
+- kind: 1 = public, 2 = private
+- paid: yes/no
+- note: free text
+""",
+    "codes.txt": """grade: Ganzzahl von 5 bis 13
+sex: Geschlecht (f, m, d)
+score: Punkte, 0 bis 100, zwei Nachkommastellen
+day: von 01.03.2026 bis 31.03.2026
+share: Anteil, mindestens 0; höchstens 0,5
+ward: eines von north, south
+  Werte: north | south
+kind: Art: 1 = öffentlich, 2 = privat
+paid: ja/nein
+note: Freitext
+""",
+    "table.md": """| Column | Meaning | Type | Range | Values | Decimals |
+|:--|---|:-:|--|--|--|
+| `grade` | the grade | int | 5 to 13 | | |
+| sex | | | | f, m, d | |
+| **score** | points \\| marks | number | 0 to 100 | | 2 |
+| day | | date | 2026-03-01 to 2026-03-31 | | |
+| share | | number | 0 to 0.5 |
+| ward | | | | north \\| south | |
+| kind | | | | 1 = public<br>2 = private | |
+| paid | | yes/no | | | |
+| note | | free text | | | |
+
+Other lines | are prose.
+""",
+}
+DRAFTED = {
+    "grade": {"type": "integer", "min": 5, "max": 13},
+    "sex": {"type": "categorical", "values": ["f", "m", "d"]},
+    "score": {"type": "number", "min": 0, "max": 100, "round": 2},
+    "day": {"type": "datetime", "resolution": "day"},
+    "share": {"type": "number", "min": 0, "max": 0.5},
+    "ward": {"type": "categorical", "values": ["north", "south"]},
+    "kind": {"type": "categorical", "values": [1, 2]},
+    "paid": {"type": "boolean"},
+    "note": {"type": "identifier"},
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_or_a_table_is_drafted_as_a_dictionary_in_csv_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / "data.csv").write_text(",".join(DRAFTED) + "\n")
+    (tmp_path / name).write_text(LISTS[name])
+    text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / name))
+    columns = yaml.safe_load(text)["columns"]
+    if name == "codes.txt":  # words that data is read for come back as true and false; others are kept
+        assert columns.pop("paid") == {"type": "categorical", "values": ["ja", "nein"]}
+    for column, keys in ((column, keys) for column, keys in DRAFTED.items() if column in columns):
+        assert keys.items() <= columns[column].items(), (column, columns[column])
+    assert [str(columns["day"][key]) for key in ("min", "max")] == ["2026-03-01", "2026-03-31"]
+    asked = {column for column, keys in columns.items() if "confirm" in keys}
+    assert asked == ({"score", "share", "sex"} if name != "table.md" else set())
+    accepted = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / name, accept=True))
+    assert "confirm:" not in accepted.partition("columns:")[2]
+    assert f"line {3 if name != 'codes.txt' else 2} of {name})" in text
+    found = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / name, discover=True)))
+    assert found["columns"]["sex"]["values"] == ("discover" if name != "table.md" else ["f", "m", "d"])
+
+
+@pytest.mark.parametrize(
+    ("words", "cells"),
+    [
+        ("one of: a, b, c", {"values": "a | b | c"}),
+        ("valeurs : bleu, blanc ou rouge", {"values": "bleu | blanc | rouge"}),
+        ("Werte: rot, grün; kann fehlen", {"values": "rot | grün"}),
+        ("one of the three wards, north, south", {}),
+        ("monthly rate, EUR 0 to 80,000", {"range": "0 to 80,000"}),
+        ("Anteil, 0,5 – 2,5", {"range": "0,5-2,5"}),
+        ("Alter in Jahren, 0 bis 104, nie leer", {"range": "0 bis 104"}),
+        ("in [0, 1)", {"range": "[0, 1)"}),
+        ("18 to 65 years", {"range": "18 to 65"}),
+        ("âge, au moins 18, au plus 65", {"min": "18", "max": "65"}),
+        ("points per visit, 0 to 100", {"range": "0 to 100"}),
+        ("1 to 3 beds", {"range": "1 to 3", "unsure": "1 to 3 beds"}),
+        ("0 to 100 (usually 20 to 40)", {"range": "0 to 100", "unsure": "0 to 100 (usually 20 to 40)"}),
+        ("0 to 100, except in Japan", {"range": "0 to 100", "unsure": "0 to 100, except in Japan"}),
+        ("1 = never, 5 = always", {"values": "1 = never | 5 = always", "unsure": "1 = never, 5 = always"}),
+        ("0 to 5 (0 = none, 5 = worst)", {"range": "0 to 5", "unsure": "0 to 5 (0 = none, 5 = worst)"}),
+        ("age between 0 and 104", {"range": "between 0 and 104", "unsure": "age between 0 and 104"}),
+        ("pain between 0 (none) and 9", {"range": "between 0 and 9", "unsure": "pain between 0 (none) and 9"}),
+        ("Tarif: Tag, Nacht, Misch", {"values": "Tag | Nacht | Misch", "unsure": "Tarif: Tag, Nacht, Misch"}),
+        ("1 = tief, 2 = mittel", {"values": "1 = tief | 2 = mittel"}),
+        ("5 to 13; 6 to 12", {}),
+        ("street, house, number", {}),
+        ("net, rounded", {}),
+        ("in km/h", {}),
+        ("yes or no within a year", {}),
+        ("from the hospital, to the ward", {}),
+        ("time, 08:00 to 17:00", {}),
+    ],
+)
+def test_a_phrase_is_a_cell_and_what_may_be_meant_otherwise_is_unsure(words: str, cells: dict[str, str]) -> None:
+    assert with_worded({"description": words}) == {"description": words, **cells}
+    headed = {"description": words, "max": "7"}
+    assert with_worded(headed) == headed
+
+
+def test_a_list_below_prose_is_read_with_its_types_in_brackets_and_its_values_beneath(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("age,ward,paid\n")
+    (tmp_path / "b.md").write_text(
+        "Written by: us\n\nColumns:\n\n  * `age` (integer, optional) – 18 – 99\n  * `ward`:\n    Werte:\n"
+        "      - north: the north\n      - south: the south\n  * `paid` (boolean): by card\n"
+    )
+    columns = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "b.md")))["columns"]
+    assert columns == {
+        "age": {"type": "integer", "min": 18, "max": 99, "nullable": True},
+        "ward": {"type": "categorical", "values": ["north", "south"]},
+        "paid": {"type": "boolean"},
+    }
