@@ -25,6 +25,8 @@ SHRINKAGE = 0.7
 """Part of the known noise that is shrunk away before the fit, which averages out the rest."""
 LEAST_SHARE = 1e-3
 """Part of independence that is mixed into what the classes share, so that they rule out no cell for another class."""
+STANDS_OUT = 1.1
+"""How far beyond the largest singular value of noise alone a direction of a table lies that is taken for a relation."""
 SPLIT_NOISE = 1.5
 """Standard deviations up to which a split of a fine histogram is taken for noise; beyond, it is shrunk by as many."""
 
@@ -125,9 +127,27 @@ def rake(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 def denoise_table(table: Floats, expected: Floats, noise_stddev: float) -> Floats:
     """Return what is expected plus the shrunk residual, whose rows and columns have sum zero. Shapes: [m, n]."""
-    residual = table - expected
-    residual -= residual.mean(axis=0) + residual.mean(axis=1, keepdims=True) - residual.mean()
-    result: Floats = expected + shrink(residual, noise_stddev)
+    result: Floats = expected + shrink(doubly_centered(table - expected), noise_stddev)
+    return result
+
+
+def doubly_centered(table: Floats) -> Floats:
+    """Return a table whose rows and columns have sum zero. Shapes: [m, n]."""
+    centered: Floats = table - (table.mean(axis=0) + table.mean(axis=1, keepdims=True) - table.mean())
+    return centered
+
+
+def unmet(released: Floats, clean: Floats, modeled: Floats, noise_stddev: float) -> Floats:
+    """Return what a model lacks of the directions that stand out of the noise: where it is more than the noise of one.
+
+    The noise of all entries together hides a direction that is off by several deviations of its own. Shapes: [m, n],
+    all three without what their rows and columns say; ``clean`` is ``released`` as it was denoised.
+    """
+    left, values, right = np.linalg.svd(released, full_matrices=False)
+    edge = noise_stddev * (math.sqrt(released.shape[0] - 1) + math.sqrt(released.shape[1] - 1))
+    left, right = left[:, values > STANDS_OUT * edge], right[values > STANDS_OUT * edge]
+    lacks = np.einsum("ik,ij,kj->k", left, clean - modeled, right)
+    result: Floats = (left * np.where(np.abs(lacks) > noise_stddev, lacks, 0)) @ right
     return result
 
 

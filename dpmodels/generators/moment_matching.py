@@ -3,6 +3,7 @@
     min over the mixture   sum_class  | M - w P'P / K |^2 (measured pairs of columns)  +  | m - w mean_k p_k |^2
                            each pair of columns times its weight, which evens out the noise
                            and of joint tables the squared distance of their interactions, likewise
+    until noise explains how far it is off, and then, of pairs, what it lacks of relations that stand out of the noise
 
 M and m are the released (denoised) second and first moments as shares of all records, w the class's share and P the
 [K, D] component probabilities. Full batch and deterministic: a resumed run continues exactly where the killed one was.
@@ -11,6 +12,7 @@ M and m are the released (denoised) second and first moments as shares of all re
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpmodels.generators.checkpoint import Part
+from dpmodels.generators.denoise import doubly_centered, unmet
 from dpmodels.generators.loop import LoopSpec, Progress, TrainingLoop
 from dpmodels.late import Tensor, torch
 
@@ -31,6 +34,8 @@ LOOK_EVERY = 10
 BETAS = (0.9, 0.9)
 """How long Adam remembers. Gradients shrink a hundredfold within the first steps, and a longer memory of their squares
 (.999) would hold the later steps up."""
+STRONG_STEPS = 60
+"""Steps for strong relations, unless set."""
 STRIP_CELLS = 64
 """Cells whose moments with all later cells are computed at once: half the work where all columns are paired, and less
 where a column is paired with a few only."""
@@ -46,6 +51,8 @@ class MixtureSpec(LoopSpec):
         steps: at most, if the fit does not come as close as noise explains before.
         cooling: the last steps, in which the learning rate falls to nothing.
         label_rows: rows of the fitted mixture that a model of their labels is fitted to, at most; 0 for none.
+        strong_steps: further ones, for relations that stand out of the noise and that the fit has not met; 0 for none.
+            Dumped only if set otherwise, as it is new.
         coupling: correlation of two numbers from which on values within their cells rise together; 1 for never.
         each_has_rows: whether no user is drawn without a row, as of one flat file; dumped only then, as it is new.
     """
@@ -55,6 +62,7 @@ class MixtureSpec(LoopSpec):
     steps: Annotated[int, Field(ge=1)] = 1000
     learning_rate: Annotated[float, Field(gt=0)] = 0.05
     cooling: Annotated[int, Field(ge=1)] = 40
+    strong_steps: Annotated[int, Field(ge=0, exclude_if=lambda steps: steps == STRONG_STEPS)] = STRONG_STEPS
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
     label_rows: Annotated[int, Field(ge=0, le=2**24)] = 2**17
     coupling: Annotated[float, Field(ge=0.1, le=1)] = 0.5
@@ -107,7 +115,8 @@ class MomentTarget:
     symmetric and denoised; noisy: the same with their noise, though the same one-way sums; noise: the standard
     deviation of the noise of an entry of weight 1; sizes: cells of each column; paired [F, F]: which columns were
     measured together; weights [F, F]: how many times less noise the entries of two columns have, 1 without them;
-    tolerance: part of the noise's norm that a fit may be off; joint: what was released of joint tables.
+    tolerance: part of the noise's norm that a fit may be off; joint: what was released of joint tables; together: how
+    many times as much noise as a class's the tables of all classes together have.
     """
 
     share: Tensor
@@ -120,6 +129,7 @@ class MomentTarget:
     weights: Tensor | None = None
     tolerance: float = 1.0
     joint: tuple[JointTarget, ...] = ()
+    together: float = 1.0
 
     @property
     def noise_norm(self) -> float:
@@ -130,6 +140,33 @@ class MomentTarget:
         free = np.array(self.sizes) - 1
         pairs = int((np.outer(free, free) * np.triu(self.paired)).sum())
         return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1))
+
+    def held(self, probabilities: Tensor) -> "MomentTarget | None":
+        """Return what a mixture has already, plus what it lacks of relations that stand out of the noise.
+
+        They are those of all classes together, and each class gets its share: where one class alone came closer, how
+        columns go together would tell classes apart. Nothing where the mixture lacks none, or where tables were not
+        measured entry by entry. Shapes: [classes, K, D], on the CPU.
+        """
+        if self.tolerance != 1 or not self.noise:
+            return None
+        second = self.share[:, None, None] * (probabilities.transpose(1, 2) @ probabilities) / probabilities.shape[1]
+        parts = self.share / self.share.sum().clamp_min(1e-9)
+        alone = self.one_way.T @ (self.one_way / self.share[:, None].clamp_min(1e-9))
+        tables = [(each.sum(dim=0) - alone).double().numpy() for each in (self.noisy, self.two_way, second)]
+        blocks, lacks = [slice(*each) for each in pairwise(np.cumsum([0, *self.sizes]).tolist())], False
+        for i, j in np.argwhere(np.triu(self.paired)):
+            noise = self.together * self.noise / (1.0 if self.weights is None else float(self.weights[i, j]))
+            rows, columns = blocks[i], blocks[j]
+            released, clean, modeled = (doubly_centered(each[rows, columns]) for each in tables)
+            more = unmet(released, clean, modeled, noise)
+            if more.any():
+                lacks = True
+                added = parts[:, None, None] * torch.from_numpy(more).float()
+                second[:, rows, columns] += added
+                second[:, columns, rows] += added.transpose(1, 2)
+        joint = tuple(replace(each, clean=each.modeled(self.share, probabilities)) for each in self.joint)
+        return replace(self, two_way=second, joint=joint) if lacks else None
 
     def strips(self) -> Iterator["Strip"]:
         """Cut the pairs of cells into strips, each pair once."""
@@ -171,6 +208,9 @@ class MomentMatching(TrainingLoop):
     What was released is the moments plus noise of a known size, and a mixture that is closer to them than the noise is
     imitates noise. So the training cools down and ends once the distance is what noise explains, whichever number of
     steps that takes: many where there are many records for each cell. (Morozov's discrepancy principle, 1966.)
+
+    What all pairs are off by together may hide that a few strong relations are still too flat. So a training that ended
+    before its last step goes on for ``strong_steps`` towards what those lack, and is held where it is in all else.
     """
 
     def __init__(self, target: MomentTarget, spec: MixtureSpec, *, seed: int, device: str) -> None:
@@ -184,15 +224,31 @@ class MomentMatching(TrainingLoop):
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)
+        self.target, self.device, self.cooling, self.is_held = target, device, spec.cooling, False
         self.share, self.one_way = target.share.to(device), target.one_way.to(device)
-        self.two_way, self.noisy = target.two_way.to(device), target.noisy.to(device)
+        self.noisy = target.noisy.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
         self.noise = target.noise_norm
-        self.joint = [(each.to(device), target.noise / each.noise if each.noise else 1.0) for each in target.joint]
+        self.aim(target)
+
+    def aim(self, target: MomentTarget) -> None:
+        """Fit to these pairs and joint tables from now on."""
+        self.two_way = target.two_way.to(self.device)
+        self.joint = [(each.to(self.device), target.noise / each.noise if each.noise else 1.0) for each in target.joint]
 
     def run(self, checkpoint: Path | None, progress: Progress | None = None) -> Tensor:
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
         self.train(checkpoint, progress)
+        steps = min(self.spec.strong_steps, self.spec.steps - self.end)
+        held = self.target.held(self.probabilities()) if steps else None
+        if held:
+            self.aim(held)
+            self.end, self.cooling, self.is_held = self.end + steps, steps, True
+            self.train(None, progress)  # so few that a training that dies among them takes them all again
+        return self.probabilities()
+
+    def probabilities(self) -> Tensor:
+        """Return those of all components. Shapes: [classes, K, D] on the CPU."""
         with torch.no_grad():
             probabilities: Tensor = self.mixture()
         return probabilities.cpu()
@@ -200,7 +256,7 @@ class MomentMatching(TrainingLoop):
     @property
     def decay(self) -> float:
         """Return the part of the learning rate that is left: all of it until the training cools down."""
-        return min(1.0, (self.end - self.step) / self.spec.cooling)
+        return min(1.0, (self.end - self.step) / self.cooling)
 
     def loss(self) -> Tensor:
         """Return the squared distance between denoised and modeled moments."""
@@ -236,7 +292,8 @@ class MomentMatching(TrainingLoop):
         """Take one step of Adam on the closed-form loss."""
         loss = self.loss()
         self.improve(self.optimizer, self.spec.learning_rate, loss)
-        if self.step % LOOK_EVERY == 0 and self.end == self.spec.steps and self.misfit() <= 1:
+        goes_on = self.end == self.spec.steps and not self.is_held
+        if goes_on and self.step % LOOK_EVERY == 0 and self.misfit() <= 1:
             self.end = min(self.step + 1 + self.spec.cooling, self.end)
         return loss.detach()
 

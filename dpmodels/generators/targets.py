@@ -79,7 +79,10 @@ def moment_target(
     shares, ones, clear, noised = (torch.from_numpy(part / total).float() for part in (counts, clean, two_way, noisy))
     sizes = moments.partition.sizes
     weighed = None if weights is None else torch.from_numpy(weights).float()
-    target = MomentTarget(shares, ones, clear, noised, stddev / total, sizes, moments.paired, weighed)
+    together = float(np.max(shared_stddev / class_stddev))
+    target = MomentTarget(
+        shares, ones, clear, noised, stddev / total, sizes, moments.paired, weighed, together=together
+    )
     return replace(target, joint=joint_targets(joint, offsets, total) if joint else ()), counts
 
 

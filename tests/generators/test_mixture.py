@@ -18,6 +18,7 @@ from dpmodels.generators.denoise import (
     shrink,
     split_by_halves,
     towards_mean,
+    unmet,
 )
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.moment_matching import MixtureSpec, MomentMatching, MomentTarget, components
@@ -86,7 +87,7 @@ def noisy_target(stddev: float) -> MomentTarget:
 
 
 def test_training_cools_down_once_noise_explains_the_distance_and_goes_on_where_there_is_none():
-    spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30)
+    spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30, strong_steps=0)
     ends, left = [], []
     for stddev in (0.02, 0.004, 0.0):
         matching = MomentMatching(noisy_target(stddev), spec, seed=1, device="cpu")
@@ -98,6 +99,70 @@ def test_training_cools_down_once_noise_explains_the_distance_and_goes_on_where_
         assert stddev == 0 or matching.misfit() < 1
     assert ends[0] < ends[1] < ends[2] == 400, ends
     assert left[0] > left[1] > left[2], left
+
+
+def flat_target(stddev: float, related: float) -> tuple[MomentTarget, torch.Tensor]:
+    """Six columns of eight cells, the first two of them related; returns what was measured, and the truth."""
+    offsets, rng = np.arange(0, 49, 8), np.random.default_rng(2)
+    truth = np.full((1, 48, 48), 1 / 64)
+    wave = np.sin(np.arange(8) * np.pi / 4)
+    truth[0, :8, 8:16] += related / 64 * np.outer(wave, wave)
+    noise = centered(rng.normal(0, stddev, (1, 48, 48)), offsets)
+    upper = np.triu(np.ones((48, 48)), 1)
+    truth, noise = (each * upper + (each * upper).transpose(0, 2, 1) for each in (truth, noise))
+    second, noisy = (torch.from_numpy(truth + part * noise).float() for part in (0.3, 1.0))
+    ones = torch.full((1, 48), 0.125)
+    return MomentTarget(torch.ones(1), ones, second, noisy, stddev, [8] * 6, band(6, 5)), torch.from_numpy(truth)
+
+
+def test_a_fit_goes_on_for_relations_that_stand_out_and_leaves_what_it_has_met():
+    spec = MixtureSpec(components=64, directions=4, steps=400, cooling=10)
+    for related, is_held in ((0.9, True), (0.0, False)):
+        measured, truth = flat_target(0.0035, related)
+        short, whole = (
+            MomentMatching(measured, each, seed=1, device="cpu")
+            for each in (spec.model_copy(update={"strong_steps": 0}), spec)
+        )
+        before, after = (each.run(None)[0] for each in (short, whole))
+        assert whole.is_held == is_held and whole.end == short.end + 60 * is_held < 400
+        if not is_held:
+            assert torch.equal(before, after)
+            continue
+        tables = [each.T @ each / len(each) for each in (before, after)]
+        off = [float((each[:8, 8:16] - truth[0, :8, 8:16]).norm()) for each in tables]
+        assert off[1] < 0.8 * off[0], off
+        moved = (tables[1] - tables[0])[16:24, 24:].norm() / (0.0035 * 8 * 3**0.5)
+        assert moved < 0.1, moved
+
+
+def test_every_class_gets_its_share_of_a_relation_that_one_of_them_shows():
+    measured, truth = flat_target(0.0035, 0.9)
+    shares = torch.tensor([0.75, 0.25])
+    flat = torch.full((1, 48, 48), 1 / 64) * (truth != 0)
+    pairs = [torch.cat([one - flat / 4, flat / 4]).float() for one in (measured.two_way, measured.noisy)]
+    ones = shares[:, None] * measured.one_way
+    both = replace(measured, share=shares, one_way=ones, two_way=pairs[0], noisy=pairs[1])
+    independent, lacks = torch.full((2, 5, 48), 0.125), list[torch.Tensor]()
+    for each, mixture in ((measured, independent[:1]), (both, independent)):
+        held = each.held(mixture)
+        assert held
+        lacks.append(held.two_way - each.share[:, None, None] / 64)
+    assert torch.allclose(lacks[1][:, :8, 8:16], shares[:, None, None] * lacks[0][:, :8, 8:16], atol=1e-6)
+    assert lacks[0][:, :8, 8:16].norm() > 0.03 and lacks[1][:, :8, 16:].abs().max() < 1e-6
+    assert not replace(both, together=3.0).held(independent)
+    assert not replace(both, tolerance=0.5).held(independent)
+
+
+def test_a_model_lacks_what_stands_out_of_the_noise_alone():
+    rng, stddev = np.random.default_rng(0), 0.01
+    one, other = (np.sin(np.arange(n) * 2 * np.pi / n) / (n / 2) ** 0.5 for n in (8, 12))
+    relation = np.outer(one, other)
+    noise = centered(np.pad(rng.normal(0, stddev, (8, 12)), ((0, 12), (8, 0)))[None], np.array([0, 8, 20]))[0, :8, 8:]
+    released = relation + noise
+    lacks = unmet(released, relation, 0.9 * relation, stddev)
+    assert np.allclose(lacks, 0.1 * relation, atol=0.02) and np.linalg.matrix_rank(lacks) == 1
+    assert not unmet(released, relation, 0.995 * relation, stddev).any()
+    assert not unmet(noise, 0.7 * noise, 0 * noise, stddev).any()
 
 
 def test_a_mixture_has_more_components_where_each_stands_out_of_the_noise():
@@ -120,10 +185,12 @@ def test_a_training_that_dies_while_it_cools_down_resumes_at_the_same_bits(tmp_p
     spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30, checkpoint_every=5)
     straight = MomentMatching(noisy_target(0.02), spec, seed=1, device="cpu")
     done = straight.run(None)
-    late = MixtureSpec(**{**spec.model_dump(), "checkpoint_every": straight.end - 10})
+    assert straight.is_held
+    cooled = straight.end - spec.strong_steps
+    late = MixtureSpec(**{**spec.model_dump(), "checkpoint_every": cooled - 10})
     broken, resumed = (MomentMatching(noisy_target(0.02), late, seed=1, device="cpu") for _ in range(2))
     die_after_a_checkpoint(broken, tmp_path / "b.safetensors", monkeypatch)
-    assert broken.step == straight.end - 10 and broken.end == straight.end
+    assert broken.step == cooled - 10 and broken.end == cooled
     assert torch.equal(resumed.run(tmp_path / "b.safetensors"), done)
     assert resumed.end == straight.end
 
@@ -141,8 +208,9 @@ def test_centered_tables_have_rows_and_columns_of_mean_zero_and_lose_nothing_els
 
 
 def test_what_is_new_is_no_part_of_the_settings_that_earlier_checkpoints_have():
-    assert "each_has_rows" not in MixtureSpec().model_dump_json()
+    assert not {"each_has_rows", "strong_steps"} & set(MixtureSpec().model_dump())
     assert MixtureSpec.model_validate_json(MixtureSpec(each_has_rows=True).model_dump_json()).each_has_rows
+    assert MixtureSpec.model_validate_json(MixtureSpec(strong_steps=0).model_dump_json()).strong_steps == 0
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):

@@ -44,7 +44,7 @@ class WarmStart:
             parts = [("basis", measurement.basis_share), ("moments by class", 1 - measurement.basis_share)]
             radii = [self.design.first.l2_sensitivity] * 2
         else:
-            self.nacre = Nacre(measurement, MixtureSpec())
+            self.nacre = Nacre(measurement, MixtureSpec(strong_steps=0))  # releases were trained from such a fit
             self.design = self.nacre.design(measurement, schema)
             zooms, left = self.design.zooms, 1 - measurement.zoom_share * self.design.zooms
             radii = [self.design.first.l2_sensitivity, self.design.second_radius]
