@@ -24,7 +24,7 @@ INTERVAL = 1.96
 ERRORS = ["within", "standard_error", "noise", "inside"]
 DROWNED = "count is below 4 standard errors of it"
 BEYOND = "noise puts it beyond every value of the column"
-WIDE = "its interval is as wide as all values of the column"
+WIDE = "its interval spans the means of all counted ranges: name both columns in a workload, or spend more"
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
@@ -164,8 +164,9 @@ def means(
       of twenty: 1.96 times its ``standard_error``;
     - ``count`` of these values, as released;
     - ``reason`` to distrust a mean; empty if there is none. The mean is NaN where the group does not stand out of its
-      noise, where noise puts it beyond all values of the column, and where its interval is as wide as these. Others
-      leave the figure: its error exceeds it, or what groups surely differ by, or the report says to use none of these;
+      noise, and where noise puts it beyond all values of the column. Others leave the figure: its interval spans the
+      means of all counted ranges, its error exceeds it, or what groups surely differ by, or the report says to use none
+      of these;
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
 
@@ -307,7 +308,7 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     whole = (noise**2 + inside**2) ** 0.5
     mean = _moved_in(mean, INTERVAL * whole, cells[value])
     reason = _reasons(mean, whole, cells[value], is_dated)
-    lost = reason.isin((DROWNED, BEYOND, WIDE))
+    lost = reason.isin((DROWNED, BEYOND))
     figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": records, "reason": reason}
     means = pd.DataFrame(figures | {"noise": noise, "inside": inside})
     means.loc[lost, ["mean", *ERRORS]] = float("nan")

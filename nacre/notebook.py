@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, time
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST_ROWS, MOST_COLUMNS, LONGEST_VALUE = 5, 12, 50
+FIRST_ROWS, MOST_COLUMNS, LONGEST_VALUE = 5, 20, 50
 LINE, SHORT, GAP = 80, 24, "  "
 LEFT = "text-align:left;color:inherit"
 TABLE = "border-collapse:collapse;color:inherit;background:none;margin:.5em 0"
@@ -95,7 +96,16 @@ def first_rows_as_html(caption: str, folder: Path) -> str:
         return ""
     names, more = first.column_names[:MOST_COLUMNS], first.num_columns - MOST_COLUMNS
     hidden = f"; {more} more columns are not shown" if more > 0 else ""
-    return rows_as_html(caption + hidden, names, ([_value(row[name]) for name in names] for row in first.to_pylist()))
+    return rows_as_html(
+        caption + hidden, names, zip(*(_values(first[name].to_pylist()) for name in names), strict=True)
+    )
+
+
+def _values(column: Sequence[object]) -> list[str]:
+    """Write the values of a column; moments that are all midnights are days."""
+    if all(value is None or (isinstance(value, datetime) and value.time() == time()) for value in column):
+        column = [value.date() if isinstance(value, datetime) else value for value in column]
+    return [_value(value) for value in column]
 
 
 def _value(value: object) -> str:

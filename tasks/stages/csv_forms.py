@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmodels.contract.columns import Column, Datetime, Identifier
+from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.formula import moment_of
 from dpmodels.contract.text_forms.text_form import TextForm, pieces
 from dpmodels.errors import InvalidArgument
 
@@ -26,15 +28,22 @@ def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[
     columns = getattr(contract, "columns", {})
     for table in tables:
         for place, field in enumerate(table.schema):
-            if ending == ".csv" and _is_of_days(field.type, columns.get(field.name)):
+            if ending == ".csv" and _is_of_days(field.type, field.name, columns):
                 table = table.set_column(place, field.name, table[field.name].cast(pa.date32()))
         yield table
 
 
-def _is_of_days(kind: Any, column: Column | None) -> bool:
-    """Tell whether a column of moments without a zone, which a date could not name, is cut to days."""
-    is_cut = isinstance(column, Datetime) and column.resolution == "day"
-    return is_cut and pa.types.is_timestamp(kind) and kind.tz is None
+def _is_of_days(kind: Any, name: str, columns: Mapping[str, Column]) -> bool:
+    """Tell whether a column of moments without a zone, which a date could not name, is cut to days.
+
+    A derived one is cut as the column is that its formula adds to.
+    """
+    if not (pa.types.is_timestamp(kind) and kind.tz is None):
+        return False
+    column: Any = columns.get(name)
+    if isinstance(column, Derived):
+        column = moment_of(str(column.formula), columns)
+    return isinstance(column, Datetime) and column.resolution == "day"
 
 
 def write_form(batches: Iterable[pa.RecordBatch], columns: Mapping[str, Column], form: TextForm, path: Path) -> None:
@@ -53,7 +62,7 @@ def write_form(batches: Iterable[pa.RecordBatch], columns: Mapping[str, Column],
                 names = _quoted(pa.array(batch.schema.names), delimiter).to_pylist()
                 file.write(f"{delimiter.join(names)}\n".encode())
             each = zip(batch.schema.names, batch.columns, strict=True)
-            fields = [_quoted(_written(name, array, columns.get(name), form), delimiter) for name, array in each]
+            fields = [_quoted(_written(name, array, columns, form), delimiter) for name, array in each]
             empty = "" if len(fields) > 1 else '""'  # a line of nothing would be no row
             lines = pc.binary_join_element_wise(
                 *(pc.fill_null(field, empty) for field in fields), pa.scalar(delimiter, pa.large_string())
@@ -62,20 +71,20 @@ def write_form(batches: Iterable[pa.RecordBatch], columns: Mapping[str, Column],
                 file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
 
-def _written(name: str, array: pa.Array, column: Column | None, form: TextForm) -> pa.Array:
+def _written(name: str, array: pa.Array, columns: Mapping[str, Column], form: TextForm) -> pa.Array:
     """Return a column as text; identifiers are names, which no mark is set in."""
     array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     kind: Any = array.type
     if pa.types.is_timestamp(kind) and form.datetime_format:
         return _moments(name, array, form.datetime_format)
-    if _is_of_days(kind, column):
+    if _is_of_days(kind, name, columns):
         array, kind = array.cast(pa.date32()), pa.date32()
     if pa.types.is_date(kind) and form.date_format:
         return pc.strftime(array.cast(pa.timestamp("s")), format=form.date_format, locale="C").cast(pa.large_string())
     array = array.cast(pa.int64()) if pa.types.is_duration(kind) else array
     texts = array.cast(pa.large_string())
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    return _numbers(texts, form) if is_number and not isinstance(column, Identifier) else texts
+    return _numbers(texts, form) if is_number and not isinstance(columns.get(name), Identifier) else texts
 
 
 def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:
