@@ -10,10 +10,11 @@ import numpy as np
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import DEFAULT_CELLS
+from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.derivation.shares import as_share
 from dpmodels.contract.derivation.stays import of_a_stay
-from dpmodels.contract.formula import names_in
+from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
 from dpmodels.privacy import PrivacyUnit
@@ -67,6 +68,10 @@ AMOUNTS = (
 FEW = (
     "{names} {come} back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, "
     "300 and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
+)
+NO_MEAN = (
+    "of {names} a report states no mean and no error of one, since the formula is no sum of multiples of other "
+    "columns: where a study asks for it, have it counted, and derive another one that follows from it"
 )
 ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
@@ -154,7 +159,8 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    of_columns = (_of_order(columns, ruled), _of_amounts(columns), _of_few(columns), _of_digits(columns))
+    each = (_of_amounts, _of_few, _of_digits, _of_products)
+    of_columns = (_of_order(columns, ruled), *(one(columns) for one in each))
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 
@@ -200,6 +206,14 @@ def _of_few(columns: Mapping[str, Any]) -> str:
     """Say of wide intervals of whole numbers that a list of few values is no interval; empty without any."""
     names = [name for name, column in columns.items() if _may_be_few(column)]
     return FEW.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
+
+
+def _of_products(columns: Mapping[str, Any]) -> str:
+    """Name the derived numbers of whose means a report says nothing."""
+    formulas = {name: one.formula for name, one in columns.items() if isinstance(one, Derived) and one.formula}
+    numbers = {name: text for name, text in formulas.items() if moment_of(text, columns) is None}
+    names = [name for name, text in numbers.items() if affine_of(text) is None]
+    return NO_MEAN.format(names=_list(names, "and")) if names else ""
 
 
 def _of_digits(columns: Mapping[str, Any]) -> str:

@@ -124,7 +124,7 @@ def _alone(known: Known) -> Cells:
     cells = {one["name"]: _of_column(known, one) for one in known.report["columns"]}
     for one in known.report.get("derived", ()):
         error = known.errors.get(one["name"])
-        cells[one["name"]] = (Judgement(CARE, UNKNOWN) if error is None else _judged(error, percent_up(error)),)
+        cells[one["name"]] = (Judgement(BAD, UNKNOWN) if error is None else _judged(error, percent_up(error)),)
     return cells
 
 

@@ -40,15 +40,15 @@ from dpmodels.plural import counted
 
 DONE = {
     "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
-    "are; thin cells were merged, and noisy counts of all pairs of columns (given the target) were released on the "
-    "merged cells. A model was fitted to all of these: groups of rows, in each of which the columns vary "
+    "are; thin cells were merged, and noisy counts of all pairs of columns (by the target, if any) were released on "
+    "the merged cells. A model was fitted to all of these: groups of rows, in each of which the columns vary "
     "independently (a mixture of product distributions). The rows were drawn from it.",
     "nacre-tree": "For every table, noisy histograms of its columns and of those of the rows above were released, each "
     "unit weighing one; then noisy counts of pairs of them, on merged cells. A mixture was fitted for each table. "
     "Units were drawn first, then the rows below them, each given what is known of it.",
-    "moments": "Noisy counts of all pairs of columns (given the target) were released on cells known in advance. A "
-    "model was fitted to them: groups of rows, in each of which the columns vary independently (a mixture of product "
-    "distributions). The rows were drawn from it.",
+    "moments": "Noisy counts of all pairs of columns (by the target, if any) were released on cells known in "
+    "advance. A model was fitted to them: groups of rows, in each of which the columns vary independently (a mixture "
+    "of product distributions). The rows were drawn from it.",
     "nacre-images": "Noisy moments of all images gave a basis, noisy moments of each class in that basis were "
     "released, and images were drawn from Gaussians fitted to them.",
     "nacre-photos": "Noisy moments of all images and of each class were released, of the cosines in which photographs "

@@ -17,12 +17,13 @@ QUANTILES = "99 %"
 
 @dataclass(frozen=True)
 class Tile:
-    """How many are good, and to be taken with care, of what; and which of these the tile as a whole is, or bad."""
+    """How many are good, to be taken with care, and bad, of what; and which of these the tile as a whole is."""
 
     kind: str
     good: int
     care: int
     words: str
+    bad: int = 0
 
 
 def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
@@ -60,4 +61,5 @@ def _kinds(cells: Iterable[Cell]) -> list[str]:
 def _tile(noun: str, words: str, kinds: Sequence[str]) -> Tile:
     good = kinds.count(GOOD)
     kind = _kind(good >= MOST * len(kinds), kinds.count(BAD) > HALF * len(kinds))
-    return Tile(kind, good, kinds.count(CARE), f"of {len(kinds):,} {noun}{'s' * (len(kinds) > 1)}{words}")
+    words = f"of {len(kinds):,} {noun}{'s' * (len(kinds) > 1)}{words}"
+    return Tile(kind, good, kinds.count(CARE), words, kinds.count(BAD))

@@ -19,7 +19,7 @@ from dpmodels.pages.figures.categories import (
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.figures.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
-from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, likely_relations, relations
+from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, but_joint, likely_relations, relations
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
@@ -215,19 +215,18 @@ def _with_care(known: Known) -> Iterator[str]:
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
     if giving := [name for name in giving_away(known.report) if name not in known.dropped]:
-        target = known.report["columns"][known.report["rates"]["target"]]["name"]
-        one = "which" if len(giving) == 1 else "each of which"
-        settles = f"{one} settles {target} in {percent(GIVEN)} of the rows or more"
+        rates, one = known.report["rates"], "which" if len(giving) == 1 else "each of which"
+        target = known.report["columns"][rates["target"]]["name"]
+        settles = f"{one} settles in {percent(GIVEN)} of the rows or more whether it is {rates['class']}"
         yield f"models of {target} that see {known.named(giving)}, {settles}"
+    if few := [name for name in with_few(known.report) if name not in known.dropped]:
+        yield f"rates in the pale groups, of few rows or known worst (some of {known.named(few)}): see their whiskers"
     certain = known.certain()
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BROAD, VAGUE) if certain[sort])
     if known.likely:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {known.strongest([*known.likely.values()])}"
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER) if certain[sort])
-    derived = known.report.get("derived", ())
-    if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
-        yield f"questions about {known.named(reckoned)}, which follow from other columns: no error of them is known"
     if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
         by = "rules of the schema have" if has_rules(known.report) else "the fit has"
         yield f"shares of {known.named(apart)}, which {by} moved from what was released"
@@ -258,8 +257,6 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(known, MIDDLE, math.inf)
-    if few := [name for name in with_few(report) if name not in known.dropped]:
-        yield f"rates in the pale groups, which have few rows or are known worst (some of {known.named(few)})"
     every = known.relations.values()
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
@@ -279,6 +276,9 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         ]
         yield f"how many rows are {known.named(those)}: rules of the schema, or the fit, have moved them"
     yield from within_ranges(report, known.dropped)
+    derived = report.get("derived", ())
+    if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
+        yield f"shares of {known.named(reckoned)}, which follow from other columns: no error of them is known"
     if amounts := amounts_of(report):
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"
@@ -287,7 +287,8 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"
-    yield "what only three or more columns show together, rare combinations, and anything about a single person"
+    together = f"what only three or more columns show together{but_joint(report)}"
+    yield f"{together}, rare combinations, and anything about a single person"
 
 
 def _figures(known: Known, above: float, most: float) -> Iterator[str]:

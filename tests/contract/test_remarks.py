@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.columns import Categorical, Datetime, Identifier, Integer, Number
+from dpmodels.contract.columns import Categorical, Datetime, Derived, Identifier, Integer, Number
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.remarks import before_a_charge, remarks_of
 from dpmodels.privacy import PrivacyUnit
@@ -103,6 +103,19 @@ def test_numbers_that_say_nothing_of_their_decimals_are_named_in_one_line() -> N
     assert before_a_charge(SimpleNamespace(columns=columns))[0].startswith("temp comes back with all digits")
     del columns["temp"]
     assert not before_a_charge(SimpleNamespace(columns=columns))
+
+
+def test_derived_numbers_of_whose_means_nothing_is_said_are_named() -> None:
+    whole = {"type": "integer", "min": 1, "max": 120}
+    formulas = {"net": "2 * (a - b) / 3", "cost": "a * b", "rest": "a - a * b / 100", "day": "add_days(on, a)"}
+    columns = {
+        "a": Integer(**whole),
+        "b": Integer(**whole),
+        "on": Datetime(type="datetime", min=date(2020, 1, 1), max=date(2021, 1, 1)),
+    }
+    derived = {name: Derived(type="derived", formula=text) for name, text in formulas.items()}
+    (asked,) = before_a_charge(SimpleNamespace(columns=columns | derived))
+    assert asked.startswith("of cost and rest a report states no mean")
 
 
 def test_dates_that_no_rule_holds_in_order_are_named() -> None:

@@ -64,7 +64,7 @@ def test_what_is_of_use_with_care_does_not_look_like_nothing_and_derived_columns
     assert numbers(facts)[0] == ("care", 0, 7, "of 8")
     assert tiles(facts, by_column(facts))[0].words.endswith("each by itself (good: within 5\N{NO-BREAK SPACE}%)")
     page = render(facts)
-    assert '<strong class="care">0 good, <span class="care">7 with care</span></strong> of 8 columns' in page
+    assert '<span class="care">7 with care</span>, <span class="bad">1 not</span></strong> of 8 columns' in page
 
 
 def test_tiles_and_lists_count_the_same_relations(facts: dict[str, Any]) -> None:

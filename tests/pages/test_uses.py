@@ -253,7 +253,11 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert table is not None
     kinds = {name: cells[-1][0].kind for name, cells in table.lines if cells[-1]}
     assert kinds == dict(b="good", e="good", f="care", c="care", h="bad", d="bad", g="bad")
-    assert "rates in the pale groups, which have few rows or are known worst (some of e)" in said(sorted_rates.never)
+    pale = "rates in the pale groups, of few rows or known worst (some of e): see their whiskers"
+    assert pale in said(sorted_rates.care)
+    joint = {"records in a joint table that the workload asks for (a by b by c) departs from its pairs, at most": 1.0}
+    tabled = uses({**report(*columns, distances=hidden), "rates": rates, "noise_stddev": joint})
+    assert "together (but for the joint table of a by b by c), rare combinations" in said(tabled.never)
 
 
 def test_rates_that_differ_by_far_more_than_they_are_within_are_of_use_whatever_the_rate_of_all_is() -> None:
@@ -391,7 +395,7 @@ def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_v
     assert giving_away(facts) == ["discharge"]
     sorted_columns = uses(facts)
     assert sorted_columns is not None
-    assert "models of died that see discharge, which settles died in 98 % of the rows or more" in said(
+    assert "models of died that see discharge, which settles in 98 % of the rows or more whether it is yes" in said(
         sorted_columns.care
     )
     target["synthetic"] = [0.96, 0.04]
@@ -411,9 +415,7 @@ def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_know
     sorted_columns = uses({**report(column("a", 0.01)), "derived": [net, start, country]})
     assert sorted_columns is not None
     assert "shares and quantiles of start and a (within 3 %)" in said(sorted_columns.good)
-    assert "questions about net, which follow from other columns: no error of them is known" in said(
-        sorted_columns.care
-    )
+    assert "shares of net, which follow from other columns: no error of them is known" in said(sorted_columns.never)
     assert "questions about country by itself" in said(sorted_columns.never)
     assert "how many rows share one day of start: a computed day spreads" in said(sorted_columns.never)
     assert "means, totals and 99 % quantiles of net, which follow from others" in said(sorted_columns.never)

@@ -3,6 +3,7 @@
 Privacy: post-processing of a publishable report.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, gammaincinv
 
+OF_JOINT = re.compile(r"joint table that the workload asks for \((.+)\) departs")
+"""How a report calls the noise of a joint table."""
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
 LISTED = 10
@@ -59,6 +62,12 @@ class Relation:
         Noise adds to what is released, so the real relation is rather weaker than that, and this asks for more.
         """
         return self.is_certain and self.synthetic >= KEPT * self.released
+
+
+def but_joint(report: Mapping[str, Any]) -> str:
+    """Except the joint tables that a workload asked for from what is said of three or more columns; empty if none."""
+    named = [match[1] for one in report.get("noise_stddev", ()) if (match := OF_JOINT.search(one))]
+    return f" (but for the joint table of {'; '.join(named)})" if named else ""
 
 
 def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
