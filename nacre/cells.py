@@ -1,7 +1,9 @@
 """The cells of a released table made ready for means: ranges joined to wider ones, and shares of a category."""
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence, Set
+from datetime import date
 from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -13,9 +15,16 @@ if TYPE_CHECKING:
 
 Groups = str | Sequence[str] | Mapping[str, object] | None
 """What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined."""
-YES = frozenset({"yes", "y", "true", "t", "1", "ja", "j", "oui", "si", "sí"})
-"""Categories that stand for true where a column has one other."""
+YES = {
+    **dict.fromkeys(("yes", "y"), ("no", "n")), **dict.fromkeys(("true", "t", "1"), ("false", "f", "0")),
+    **dict.fromkeys(("ja", "j"), ("nein", "nee", "nej", "n")), **dict.fromkeys(("oui", "o"), ("non", "n")),
+    **dict.fromkeys(("si", "sí"), ("no", "n")),
+}  # fmt: skip
+"""Categories that stand for true, each with those that stand for false beside it."""
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOST_BINS = 1000
+LEAST = 1e-300
+"""What a width is more than, and one divided by it is less."""
 NULL = "null"
 
 
@@ -38,7 +47,8 @@ def check_bins(bins: Mapping[str, Any]) -> None:
         Unsuitable: it is such.
     """
     for name, one in bins.items():
-        edges = [] if isinstance(one, str | bytes) or not hasattr(one, "__len__") else list(one)
+        is_list = hasattr(one, "__len__") and not isinstance(one, str | bytes | Mapping | Set)
+        edges = list(one) if is_list else []
         example = f"write edges that rise, as in by={{{name!r}: [0, 18, 65]}}, or a width above 0, as in {name!r}: 10"
         if edges:
             try:
@@ -47,8 +57,18 @@ def check_bins(bins: Mapping[str, Any]) -> None:
                 rise = False
             if len(edges) < 2 or not rise or len(edges) > MOST_BINS:
                 raise Unsuitable(f"the edges of {name} are none: {example}")
-        elif isinstance(one, bool) or not isinstance(one, Real) or not 0 < float(one) < math.inf:
+        elif not _is_width(one):
             raise Unsuitable(f"{name} is given no edges: {example}")
+
+
+def _is_width(one: object) -> bool:
+    """Tell whether it is a number above 0 that a column can be divided by."""
+    if isinstance(one, bool) or not isinstance(one, Real):
+        return False
+    try:
+        return LEAST < float(one) < 1 / LEAST
+    except OverflowError:
+        return False
 
 
 def joined(
@@ -113,8 +133,15 @@ def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
     is_dated = isinstance(least, pd.Timestamp)
     if hasattr(edges, "__len__"):
         try:
-            return pd.Series(pd.to_datetime(list(edges))) if is_dated else pd.Series([float(edge) for edge in edges])
-        except (ValueError, TypeError):
+            if is_dated and not all(isinstance(edge, date) or DAY.fullmatch(str(edge)[:10]) for edge in edges):
+                raise ValueError
+            if not is_dated:
+                return pd.Series([float(edge) for edge in edges])
+            limits = pd.to_datetime(list(edges))
+            if limits.tz is not None:
+                raise ValueError
+            return pd.Series(limits)
+        except (ValueError, TypeError, OverflowError, AttributeError):
             kind = "days, as '2020-01-31'" if is_dated else "numbers"
             raise Unsuitable(f"the edges of {name} must be {kind}") from None
     first, last = (0, MOST_BINS + 1) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
@@ -145,7 +172,8 @@ def with_shares(
         return cells
     labels = [str(one) for one in cells[column].astype(object).unique() if one != NULL]
     meant = [one for one in labels if one.casefold() in YES]
-    if value is None and (is_boolean or len(labels) == 2) and len(meant) == 1:
+    others = {one.casefold() for one in labels if one not in meant[:1]}
+    if value is None and len(meant) == 1 and (is_boolean or (others and others <= {*YES[meant[0].casefold()]})):
         value = meant[0]
     if value is None:
         return cells

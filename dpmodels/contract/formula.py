@@ -23,6 +23,7 @@ from dpmodels.contract.derivation.tariff import (
     is_table,
     is_whole_table,
     looked_up,
+    misread_table,
     name_of,
     not_a_table,
     table_fault,
@@ -187,6 +188,8 @@ def _check(node: ast.expr, depth: int = 1) -> None:
     elif isinstance(node, ast.Subscript):
         if not is_table(node):
             raise Misread(not_a_table(node))
+        if fault := misread_table(node, MOST):
+            raise Misread(fault)
     elif not isinstance(node, ast.Name):
         raise Misread(f"{ONLY}; {NAMES}")
 

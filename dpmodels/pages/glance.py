@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
 from dpmodels.pages.figures.categories import moved
-from dpmodels.pages.page import percent, percent_up, short, short_up
+from dpmodels.pages.page import beside, percent, percent_up, short, short_up
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
@@ -161,7 +161,8 @@ def _off(column: Facts, figure: str) -> str:
     within, estimate = within_of(column, figure), column[figure]["estimate"]
     if within is not None and yardstick(column, figure).size != abs(estimate):
         return (
-            f"{short(column[figure].get('synthetic', estimate), is_of_years(column))} within {least}{short_up(within)}"
+            f"{beside(column[figure].get('synthetic', estimate), within, is_of_years(column))} within "
+            f"{least}{short_up(within)}"
         )
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 

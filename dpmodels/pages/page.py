@@ -120,6 +120,18 @@ def ends(low: float, high: float, *, of_years: bool = False) -> tuple[str, str]:
     return (f"{low:.6g}", f"{high:.6g}") if of_years else (f"{low:,.6g}", f"{high:,.6g}")
 
 
+def beside(number: float, within: float | None, of_years: bool = False) -> str:
+    """Write a number as ``short`` does, or to two figures of what it is within where that is finer."""
+    text = short(number, of_years)
+    if not within or not math.isfinite(within) or not number:
+        return text
+    last = 0 if 10_000 <= abs(number) < LARGEST else math.floor(math.log10(abs(number))) - 3
+    if within >= 2 * 10.0**last or within < 1e-12 * abs(number):
+        return text
+    exact = f"{number:,.{max(1 - math.floor(math.log10(within)), 0)}f}"
+    return exact.replace(",", "") if of_years else exact
+
+
 def short(number: float, of_years: bool = False) -> str:
     """Write a number with four figures at most, or those before the point; a year without a mark of thousands."""
     text = f"{number:,.0f}" if 10_000 <= abs(number) < 1e15 else f"{number:,.4g}".replace("e-0", "e-")

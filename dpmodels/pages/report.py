@@ -31,7 +31,7 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.officer import for_officer
-from dpmodels.pages.page import ends, percent, render_page, short, short_up
+from dpmodels.pages.page import beside, ends, percent, render_page, short, short_up
 from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import farther, uses
@@ -164,11 +164,12 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
     means, years = one.get("unseen", {}).get("means", ()), is_of_years(one)
     has_quantile = "p99" in one and not has_few_values(one)
+    off = within_of(one, "mean")
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
-        short(one["mean"]["estimate"], years),
-        "" if synthetic is None else short(synthetic, years),
+        beside(one["mean"]["estimate"], off, years),
+        "" if synthetic is None else beside(synthetic, off, years),
         _within(one, "mean"),
         *((short(one["p99"]["estimate"], years), _within(one, "p99")) if has_quantile else ("", "")),
         *(ends(*means, of_years=years) if means else ("", "")),

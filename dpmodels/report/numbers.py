@@ -19,6 +19,7 @@ from dpmodels.generators.ends import Ends, values_at
 from dpmodels.generators.refinements.tails import SIGNIFICANT, Pooled, Tail
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.report.posterior import Places, places
+from dpmodels.statistics.digits import beside
 
 HIGH = 0.99
 """The quantile whose error is reckoned."""
@@ -300,7 +301,7 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats, made: float 
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said
         errors: dict[str, Any] = {"mean": _fact(column, *spread.mean()), "p99": _fact(column, *spread.quantile(HIGH))}
-        errors["mean"]["synthetic"] = float(f"{spread.made_mean:.6g}")
+        errors["mean"]["synthetic"] = beside(spread.made_mean, errors["mean"]["expected_error"])
         if math.isfinite(spread.made_stddev):
             errors["mean"]["synthetic_stddev"] = float(f"{spread.made_stddev:.3g}")
     if not all(map(math.isfinite, (x for fact in errors.values() for x in fact.values()))):
@@ -372,4 +373,4 @@ def _unknown(fact: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _fact(column: Continuous, estimate: float, stddev: float) -> dict[str, float]:
-    return {"estimate": float(f"{_inside(column, estimate):.6g}"), "expected_error": float(f"{stddev:.3g}")}
+    return {"estimate": beside(_inside(column, estimate), stddev), "expected_error": float(f"{stddev:.3g}")}

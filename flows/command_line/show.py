@@ -46,6 +46,8 @@ PRODUCTS = {
 }
 """What a hand-off holds besides its report, and what it is called."""
 CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", "records")
+CALLED = {"approved": "charge_approved"}
+"""What of these is called otherwise where a person reads it: that files may leave is approved apart."""
 UNSEEN = "not_checked"
 """What a check of a hand-off has seen, by the names of its facts, and what none can see."""
 PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
@@ -321,7 +323,7 @@ def show_verified(
         echo(f"{FILES}: {leaving(verified.agreed != NOBODY_AGREED, verified.officer_named)}")
         for title, names in _in_blocks(facts).items():
             echo(title)
-            print_facts("", spaced({name: facts[name] for name in names}))
+            print_facts("", spaced({CALLED.get(name, name): facts[name] for name in names}))
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:
             echo(f"{kind}: {one}", err=True)

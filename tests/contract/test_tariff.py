@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive, follows, with_computed
@@ -43,3 +44,19 @@ def test_a_category_is_looked_up_in_a_formula_and_what_is_computed_is_rounded_be
     assert batch.column("share").to_pylist() == [0.1, 1.0, None, None]
     assert np.allclose(reach(str(schema.derived["paid"].formula), schema.columns), (0, 31))
     assert reach(str(schema.derived["level"].formula), schema.columns) == (9, 50)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("{'day': 1, 'night': 2, 'day': 3}", "names a value twice in a table"),
+        ("{1: 10, '1': 11, 2.5: 3}", "names a value twice in a table"),
+        (f"{{'day': 1{'0' * 400}, 'night': 2}}", "holds a number that is too large"),
+        ("{'day': 1, 'night': 1e400}", "holds a number that is too large"),
+    ],
+)
+def test_a_table_that_says_two_things_of_a_value_or_has_too_large_a_number_is_refused(table: str, says: str) -> None:
+    for key in ("derived, formula", "number, min: 0, max: 1, computed"):
+        text = f'{SCHEMA}  more: {{type: {key}: "{table}[contract]"}}\n'
+        schema, faults = parse(text)
+        assert schema is None and any(says in str(one) for one in faults), faults

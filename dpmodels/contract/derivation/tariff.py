@@ -35,10 +35,28 @@ def not_a_table(node: ast.Subscript) -> str:
     return FORM.format(name=name, example=EXAMPLE)
 
 
+def misread_table(node: ast.Subscript, most: float) -> str:
+    """Say what is wrong with a table by itself, as the tail of a sentence; empty where nothing is.
+
+    ``most``: how large its numbers may be.
+    """
+    table = node.value
+    keys = [ast.literal_eval(key) for key in table.keys if key] if isinstance(table, ast.Dict) else []
+    if len({_as_written(key) for key in keys}) < len(keys):
+        return "names a value twice in a table"
+    is_small = all(abs(number) <= most for number in numbers_of(node).values())
+    return "" if is_small else "holds a number that is too large"
+
+
+def _as_written(value: object) -> str:
+    """Write a value as a schema does."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def numbers_of(node: ast.Subscript) -> dict[str, float]:
     """Return the numbers of a table by the values, as a schema writes them."""
     table: dict[object, float] = ast.literal_eval(node.value)
-    return {str(key).lower() if isinstance(key, bool) else str(key): number for key, number in table.items()}
+    return {_as_written(key): number for key, number in table.items()}
 
 
 def name_of(node: ast.Subscript) -> str:
@@ -51,7 +69,7 @@ def values_of(column: object) -> list[str]:
     listed = getattr(column, "values", None) if isinstance(column, Modelled) else None
     if not isinstance(listed, tuple):
         return []
-    return [str(value).lower() if isinstance(value, bool) else str(value) for value in listed]
+    return [_as_written(value) for value in listed]
 
 
 def table_fault(node: ast.Subscript, columns: Mapping[str, object]) -> str:

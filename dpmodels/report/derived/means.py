@@ -5,13 +5,17 @@ The mean of such a sum is the sum of their means, and is off by no more than the
 Privacy: post-processing of what a report says of other columns, and of the public schema.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.statistics.digits import beside
 from dpmodels.statistics.normal import NORMAL_95
 
+EXACT = (None, "int64", "float64")
+"""Types that keep what a formula gives, but for its rounding."""
 FIGURES = ("mean", "p99", "unseen")
 """What is stated here of a derived column, as of others."""
 
@@ -34,24 +38,26 @@ def known_means(column: Derived, reported: Sequence[Mapping[str, Any]], prefix: 
         return {}
     decimals = 0 if column.dtype == "int64" else column.round
     rounding = 0.0 if decimals is None else 0.5 / 10**decimals / NORMAL_95
+    error = sum(abs(slope) * one["mean"]["expected_error"] for slope, one in parts)
+    if not rounding <= error < math.inf or column.dtype not in EXACT:
+        return {}  # what a type or its rounding makes of the values may be more than the error
 
     def total(key: str) -> float:
-        return sum_of.constant + sum(slope * float(one["mean"][key]) for slope, one in parts)
+        return beside(sum_of.constant + sum(slope * float(one["mean"][key]) for slope, one in parts), error)
 
-    known: dict[str, Any] = {"mean": {"estimate": _in_digits(total("estimate"))}}
-    error = sum(abs(slope) * one["mean"]["expected_error"] for slope, one in parts)
-    known["mean"] |= {"expected_error": _in_digits(error + rounding, 3), "synthetic": _in_digits(total("synthetic"))}
+    known: dict[str, Any] = {"mean": {"estimate": total("estimate"), "expected_error": _in_three(error + rounding)}}
+    known["mean"]["synthetic"] = total("synthetic")
     if any("means" in one.get("unseen", {}) for _, one in parts):
         ends = [sorted(slope * end for end in _ends(one)) for slope, one in parts]
-        means = [_in_digits(sum_of.constant + sum(one[place] for one in ends)) for place in (0, 1)]
+        means = [beside(sum_of.constant + sum(one[place] for one in ends), error) for place in (0, 1)]
         known["unseen"] = {"means": means}
     slope, one = parts[0]
     if len(parts) == 1 and "synthetic_stddev" in one["mean"]:
-        known["mean"]["synthetic_stddev"] = _in_digits(abs(slope) * one["mean"]["synthetic_stddev"], 3)
+        known["mean"]["synthetic_stddev"] = _in_three(abs(slope) * one["mean"]["synthetic_stddev"])
     if len(parts) == 1 and slope > 0 and _is_stated(one, "p99"):
-        quantile = sum_of.constant + slope * one["p99"]["estimate"]
         error = slope * one["p99"]["expected_error"] + rounding
-        known["p99"] = {"estimate": _in_digits(quantile), "expected_error": _in_digits(error, 3)}
+        quantile = beside(sum_of.constant + slope * one["p99"]["estimate"], error)
+        known["p99"] = {"estimate": quantile, "expected_error": _in_three(error)}
     return known
 
 
@@ -67,5 +73,5 @@ def _ends(one: Mapping[str, Any]) -> Sequence[float]:
     return ends
 
 
-def _in_digits(number: float, digits: int = 6) -> float:
-    return float(f"{number:.{digits}g}")
+def _in_three(number: float) -> float:
+    return float(f"{number:.3g}")
