@@ -10,7 +10,8 @@ from io import StringIO
 from itertools import pairwise
 from textwrap import shorten
 
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, bare
+from dpmodels.authoring.documents.formulas import with_formulas
+from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, are_pieces, bare
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
@@ -28,7 +29,7 @@ from dpmodels.authoring.facts import (
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
-from dpmodels.authoring.phrases import with_phrases
+from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -46,8 +47,8 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
-MOST_HEADINGS, LONGEST_HEADING = 12, 40
-"""Headings, and letters of each, that an error names."""
+MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
+"""Headings, and letters of each, that an error names, and letters of a cell that a comment has."""
 FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
@@ -68,7 +69,7 @@ def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     facts = {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}
-    return {"": {name: keyed(one) if one.kind == "text" else one for name, one in facts.items()}}
+    return {"": with_formulas({name: keyed(one) if one.kind == "text" else one for name, one in facts.items()})}
 
 
 def _check_lengths(text: str, delimiter: str, headings: int) -> None:
@@ -308,7 +309,7 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
     if RANGE.fullmatch(bare(cell)) or SIGNS.fullmatch(bare(cell)):
         return _range(cell, kind, marks)
-    unread = Facts(unread=(f"values {shorten(cell, LONGEST_HEADING)}" if kind in ("integer", "number") else "values",))
+    unread = Facts(unread=(f"values {shorten(cell, LONGEST_CELL, placeholder='…')}",))
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))
@@ -320,7 +321,11 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
         or _tokens(cell)
         or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
     )
-    if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
+    if (
+        not tokens
+        or are_pieces(cell, tokens)
+        or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens)
+    ):
         return unread
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]

@@ -191,6 +191,8 @@ def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
 
 def _of_file(facts: Facts, names: Collection[str]) -> Facts:
     """Return what is documented of a column, but for a formula of columns that the file has not."""
+    if facts.of_others and not {*operands(facts.of_others["formula"])} <= {*names}:
+        facts = replace(facts, of_others=None)
     formula = (facts.derived or {}).get("formula")
     if formula is None or {*operands(formula)} <= {*names}:
         return facts
