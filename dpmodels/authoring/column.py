@@ -16,6 +16,7 @@ from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, in
 from dpmodels.authoring.suggest import (
     ADVICE,
     OF_BOUNDS,
+    OF_CLOCK,
     OF_OTHERS,
     UNIQUE,
     Suggestion,
@@ -82,8 +83,8 @@ def drafted(
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
-    if facts.of_others and TODO in keys.values():
-        suggested = Suggestion({"type": "derived", **facts.of_others}, OF_OTHERS)
+    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else keys == of_type(None)):
+        suggested = Suggestion(facts.offered, OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
     if suggested and suggested.because == UNIQUE:
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)

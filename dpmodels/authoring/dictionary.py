@@ -10,8 +10,10 @@ from io import StringIO
 from itertools import pairwise
 from textwrap import shorten
 
+from dpmodels.authoring.documents.clock import clock_in
 from dpmodels.authoring.documents.formulas import with_formulas
 from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, are_pieces, bare
+from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
@@ -29,7 +31,6 @@ from dpmodels.authoring.facts import (
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
-from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -50,6 +51,8 @@ NO_HEADINGS = (
 MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
 """Headings, and letters of each, that an error names, and letters of a cell that a comment has."""
 FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
+CLOCK_READ = r"(?:values|range) |type (?:time|heure|uhrzeit|hora)\b"
+"""Cells that times of day are read of."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -203,7 +206,17 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
-    return with_phrases(joined([*facts, Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]))
+    facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]
+    return _with_clock(with_phrases(joined(facts)), row)
+
+
+def _with_clock(facts: Facts, row: dict[str, str]) -> Facts:
+    """Offer times of day where a row says no other type, bounds or values."""
+    if facts.kind or facts.low or facts.high or facts.values is not None or facts.derived:
+        return facts
+    keys = clock_in("; ".join(row.get(heading, "") for heading in ("type", "range", "values", "description")))
+    unread = tuple(words for words in facts.unread if not re.match(CLOCK_READ, words))
+    return replace(facts, offered=keys, unread=unread) if keys else facts
 
 
 def _has_cents(row: dict[str, str], typed: Facts) -> bool:

@@ -191,8 +191,8 @@ def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
 
 def _of_file(facts: Facts, names: Collection[str]) -> Facts:
     """Return what is documented of a column, but for a formula of columns that the file has not."""
-    if facts.of_others and not {*operands(facts.of_others["formula"])} <= {*names}:
-        facts = replace(facts, of_others=None)
+    if facts.offered and not {*operands(facts.offered.get("formula", "0"))} <= {*names}:
+        facts = replace(facts, offered=None)
     formula = (facts.derived or {}).get("formula")
     if formula is None or {*operands(formula)} <= {*names}:
         return facts

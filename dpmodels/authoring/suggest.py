@@ -177,6 +177,7 @@ ADVICE = (
     "with `outside: clip`; write "
 )
 OF_OTHERS = "the formula that its description says, by which every row of the data is checked"
+OF_CLOCK = "times of day, in seconds since midnight; where seconds are written, without `resolution`"
 UNIQUE = "what tells rows apart, since it is unique"
 OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
 """What a column is suggested to hold by its bounds, whatever it is called."""

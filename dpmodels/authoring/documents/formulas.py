@@ -70,16 +70,18 @@ def with_formulas(columns: Columns) -> Columns:
         name: bool({*names_in(derived[name])} & {one for one, text in derived.items() if text}) for name in names
     }
     return {
-        name: replace(one, of_others=_keys(derived[name], decimals[name]))
-        if name in names and not is_open[name]
-        else one
+        name: replace(one, offered=_keys(derived[name], decimals[name])) if name in names and not is_open[name] else one
         for name, one in columns.items()
     }
 
 
 def _keys(formula: str, decimals: int) -> dict[str, Any]:
     """Return the keys of a derived column; a share in hundredths is rounded as whole cents, where halves are exact."""
-    return {"formula": _in_hundredths(formula, decimals), **({"round": decimals} if decimals else {})}
+    return {
+        "type": "derived",
+        "formula": _in_hundredths(formula, decimals),
+        **({"round": decimals} if decimals else {}),
+    }
 
 
 def _in_hundredths(formula: str, decimals: int) -> str:

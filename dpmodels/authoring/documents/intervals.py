@@ -29,6 +29,9 @@ THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
 BLANKS = re.compile(r"(?<![\d.,])(?<!\d\s)([1-9]\d{0,2})((?:[ \u00a0\u202f\u2009]\d{3})+)(?![\d\s]*\d)")
 """A number whose thousands blanks part, as in `1 200,00`."""
 BAND = re.compile(rf"\d+\s+(?:{TO})\s+\d+", re.IGNORECASE)
+LED_BY = re.compile(r"(?:vo[nm]|from|d[eu]|del|desde)\s+\d+", re.IGNORECASE)
+"""What is left of the first end of an interval that was cut, as in `du 02`."""
+MOST_OPEN = 2  # numbers beside one group of numbers, as ages below and above it may be
 BETWEEN = re.compile(rf"\d\s+(?:{TO})\s+[-+]?\d", re.IGNORECASE)
 A_DAY = re.compile(r"(?<![\d/])(?:\d\d?\s?/\s?\d\d?\s?/\s?\d{4}|\d{4}\s?/\s?\d\d?\s?/\s?\d\d?)(?![\d/])")
 OF_A_FORM = re.compile(r"(?:d{1,2}|t{1,2}|j{1,4}|m{1,2}|y{2,4}|a{2,4}|h{1,2}|s{1,2}|\W)+", re.IGNORECASE)
@@ -58,3 +61,15 @@ def are_pieces(cell: str, tokens: Sequence[str]) -> bool:
     if any(re.search(r"[\s/]", token) and re.search(r"^\d|\d$", token) for token in tokens):
         return True
     return bool(re.search(r"\d,0+(?!\d)", cell)) and "00" in whole and len({*map(len, whole)}) > 1
+
+
+def pieces_among(values: Sequence[str]) -> list[str]:
+    """Return those of listed texts that hold a word between numbers, where all others are numbers or begin an interval.
+
+    Groups such as `18 to 24` beside `25 to 64` are none, nor beside one number as the last.
+    """
+    cut = [value for value in values if BETWEEN.search(value)]
+    led = [value for value in values if LED_BY.fullmatch(value)]
+    whole = [value for value in values if re.fullmatch(r"[\d ]+", value)]
+    is_cut = len(cut) == 1 and (led or len(whole) >= MOST_OPEN) and len(cut) + len(led) + len(whole) == len(values)
+    return [*led, *cut] if is_cut else []
