@@ -48,6 +48,8 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
+CENTS = re.compile(r"[-+]?[\d.,]*\d[.,]\d\d")
+"""An end with two decimals, of which nobody writes a last zero unless the numbers have so many."""
 MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
 """Headings, and letters of each, that an error names, and letters of a cell that a comment has."""
 FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
@@ -315,7 +317,9 @@ def _between(
     least, most = (marks.plain(end, kind) if end and end not in doubtful else None for end in (low, high))
     facts = between(least, most, low_open=low_open, high_open=high_open)
     unread = map(two_numbers, doubtful)
-    return replace(facts, unread=(*unread, *facts.unread))
+    in_cents = kind in (None, "number") and all(end and CENTS.fullmatch(end) for end in (low, high))
+    is_plain = not in_cents or not any(end.endswith("0") for end in (low, high) if end)
+    return replace(facts, decimals=None if is_plain else 2, unread=(*unread, *facts.unread))
 
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
