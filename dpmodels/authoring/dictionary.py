@@ -317,7 +317,8 @@ def _between(
     least, most = (marks.plain(end, kind) if end and end not in doubtful else None for end in (low, high))
     facts = between(least, most, low_open=low_open, high_open=high_open)
     unread = map(two_numbers, doubtful)
-    in_cents = kind in (None, "number") and all(end and CENTS.fullmatch(end) for end in (low, high))
+    is_open = kind is None or (kind == "number" and not marks.has_cents)
+    in_cents = is_open and all(end and CENTS.fullmatch(end) for end in (low, high))
     is_plain = not in_cents or not any(end.endswith("0") for end in (low, high) if end)
     return replace(facts, decimals=None if is_plain else 2, unread=(*unread, *facts.unread))
 
