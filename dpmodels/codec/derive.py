@@ -193,9 +193,11 @@ def otherwise_rounded(name: str, columns: Columns, batch: pa.Table | pa.RecordBa
     Privacy: as sensitive as the table.
     """
     column: Derived = columns[name]
-    x, y = to_floats(plain(batch.column(name))), _reckoned(column, columns, batch)
-    apart = np.abs(x - handed_over(column, y, columns)) > _half(column.round)
-    return apart & follows(name, columns, batch)
+    fits, actual = follows(name, columns, batch), plain(batch.column(name))
+    if pa.types.is_null(actual.type):
+        return ~fits
+    expected = handed_over(column, _reckoned(column, columns, batch), columns)
+    return fits & (np.abs(to_floats(actual) - expected) > _half(column.round))
 
 
 def _half(decimals: int | None) -> float:

@@ -3,10 +3,13 @@
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from dpmodels.authoring.cautions import faults_and_cautions
+from dpmodels.authoring.column import MAY_BE_ANSWERS
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.draft import PublicFacts, draft
 
@@ -227,3 +230,17 @@ def test_a_lint_names_lists_that_were_cut_and_whole_numbers_with_decimals(tmp_pa
     assert not faults and "values of day look like pieces" in said and "values of amount look like pieces" in said
     assert "values of age" not in said and "values of group" not in said
     assert "fee: its formula gives whole numbers" in said and "paid: its" not in said
+
+
+def test_a_unique_text_of_a_typed_file_is_offered_as_a_key(tmp_path: Path) -> None:
+    table = pa.table({"booking_ref": pa.array([], pa.string()), "fare": pa.array([], pa.float64())})
+    pq.write_table(table, tmp_path / "data.parquet")
+    (tmp_path / "codes.md").write_text(
+        "- booking_ref: B and seven digits, unique. Not to be handed over; made-up ones are fine.\n"
+        "- fare: fare of tax, tax * 2\n"
+    )
+    text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md"))
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["booking_ref"] == {"type": "identifier", "unique": True, "confirm": "TODO"}
+    assert '`keep: "pattern:B[0-9]{7}"`' in text and MAY_BE_ANSWERS not in text
+    assert columns["fare"]["type"] == "number"  # the file has no tax
