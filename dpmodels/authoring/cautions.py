@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpmodels.authoring.documents.intervals import pieces_among
 from dpmodels.authoring.lint import lint, read
-from dpmodels.contract.columns import Continuous, Datetime, Integer, computed
+from dpmodels.contract.columns import Categorical, Continuous, Datetime, Derived, Integer, computed
+from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
@@ -32,6 +34,14 @@ LEVELS = (
 )
 MOST_LEVELS = 8
 """Whole numbers up to which they may be stages, of which each matters."""
+PIECES = (
+    "values of {} look like pieces of a date or of a number ({}), as a list has that was cut at the wrong marks: if it "
+    "lies between two ends, write its type with `min` and `max`"
+)
+WHOLE = (
+    "{}: its formula gives whole numbers, which come back as int64 for all of `round: {}`; where the file has "
+    "decimals, write `dtype: float64` beside it"
+)
 MADE_LIKE_REAL = (
     "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, where real "
     "keys have this form: choose a pattern that no real key has, such as another first letter"
@@ -43,7 +53,7 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    asked = (_of_continuous, _of_levels, _of_rules, _of_keys, _of_count)
+    asked = (_of_pieces, _of_whole, _of_continuous, _of_levels, _of_rules, _of_keys, _of_count)
     further = (sentence for sentences_of in asked for sentence in sentences_of(contract))
     return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *further]
 
@@ -77,11 +87,36 @@ def _of_rules(contract: Any) -> Iterator[str]:
         yield NO_RULE
 
 
+def _of_pieces(contract: Any) -> Iterator[str]:
+    """Name listed texts that look like what is left of two ends of an interval."""
+    for name, column in _columns(contract):
+        if isinstance(column, Categorical) and column.kind == "text":
+            values = [str(value) for value in column.values]
+            if pieces := pieces_among(values):
+                yield PIECES.format(name, ", ".join(f"`{value}`" for value in pieces[:2]))
+
+
+def _of_whole(contract: Any) -> Iterator[str]:
+    """Say of derived whole numbers with decimals that they come back without."""
+    for table in contract.tables.values() if contract.kind == "tree" else [contract]:
+        columns = getattr(table, "columns", {})
+        for name, one in columns.items():
+            formula = one.formula if isinstance(one, Derived) and one.round and one.dtype is None else None
+            if formula and not moment_of(formula, columns) and is_whole(formula, columns):
+                yield WHOLE.format(name, one.round)
+
+
+def _columns(contract: Any) -> list[tuple[str, Any]]:
+    """Return the columns of a table, or those of all tables of a tree."""
+    tables = contract.tables.values() if contract.kind == "tree" else [contract]
+    return [one for table in tables for one in getattr(table, "columns", {}).items()]
+
+
 def _of_keys(contract: Any) -> Iterator[str]:
     """Say of identifiers that are made after a pattern that real ones may have the same form."""
-    tables = contract.tables.values() if contract.kind == "tree" else [contract]
-    columns = [one for table in tables for one in getattr(table, "columns", {}).items()]
-    made = [name for name, column in columns if isinstance(column, Identifier) and column.pattern is not None]
+    made = [
+        name for name, column in _columns(contract) if isinstance(column, Identifier) and column.pattern is not None
+    ]
     if made:
         yield MADE_LIKE_REAL.format(", ".join(made))
 

@@ -10,11 +10,14 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
+from dpmodels.authoring.documents.formulas import form_of
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import (
     ADVICE,
     OF_BOUNDS,
+    OF_CLOCK,
+    OF_OTHERS,
     UNIQUE,
     Suggestion,
     advice_on,
@@ -36,6 +39,8 @@ OF_DECIMALS = "how many decimals have they (round: 2)?"
 IN_SECONDS = "times are cut to the second; or write resolution: day, hour or minute"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 REVERSED = "is reversed, and neither bound is taken"
+NOT_READ = "not read: "
+MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, which may by chance be those of real rows'
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
@@ -78,8 +83,12 @@ def drafted(
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
+    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else keys == of_type(None)):
+        suggested = Suggestion(facts.offered, OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
+    if suggested and suggested.because == UNIQUE:
+        remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
-    remarks += [f"not read: {words}" for words in dict.fromkeys(facts.unread)]
+    remarks += [f"{NOT_READ}{words}" for words in dict.fromkeys(facts.unread)]
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     keys |= CONFIRM if doubts and not (accept or discover or TODO in keys.values()) else {}
@@ -87,14 +96,14 @@ def drafted(
         keys, faults = _with(suggested, keys, facts.decimals)
         remarks += [_offer(suggested, keys, accept), *faults]
         keys |= {} if accept or TODO in keys.values() else CONFIRM
-    elif discover and suggested and _names_type(keys, suggested):
+    elif discover and suggested and "formula" not in suggested.keys and _names_type(keys, suggested):
         known = _documented(keys, suggested)
         keys = {**_without_bounds(suggested.keys), **known}
         remarks.append(_taken(suggested, known))
     elif suggested and not discover:
         remarks.append(suggested.because)
     elif suggested and suggested.keys:
-        remarks.append(f"{SUGGESTED}{suggested.because}: {_bounds_in(suggested)}, which would cost nothing")
+        remarks.append(f"{SUGGESTED}{suggested.because}: {_keys_in(suggested)}, which would cost nothing")
     return _finished(keys, remarks, facts, discover)
 
 
@@ -116,12 +125,20 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
         keys, more = _in_seconds(keys)
         remarks = [*remarks, *more]
     keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
+    if keys["type"] == "identifier" and "keep" not in keys and (pattern := form_of(_form_words(facts))):
+        remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]
+        more = [*more, MADE.format(pattern)]
     is_advised = any(ADVICE in remark for remark in remarks)
     if _may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]
     if keys["type"] == "number" and not {"round", "dtype", "computed"} & keys.keys() and not is_advised:
         more = [*more, OF_DECIMALS]
     return ColumnDraft(keys, (*remarks, *more))
+
+
+def _form_words(facts: Facts) -> str:
+    """Return the words that may say the form of keys: the description, and cells that list no values."""
+    return "; ".join([facts.description, *(words.removeprefix("values ") for words in facts.unread)])
 
 
 def _described(facts: Facts) -> list[str]:
@@ -185,6 +202,7 @@ def _may_hold_zeros(keys: Keys) -> bool:
 def _with(suggested: Suggestion, keys: Keys, decimals: int | None) -> tuple[Keys, list[str]]:
     """Write a suggestion into the keys that are known, of which one of another type leaves nulls and decimals."""
     known = {key: value for key, value in keys.items() if key == "nullable" or "type" not in suggested.keys}
+    known = {} if suggested.keys.get("type") == "derived" else known
     rounded = {"round": decimals} if suggested.keys.get("type") == "number" and decimals else {}
     return _settled({**({} if suggested.keys.get("type") == "identifier" else known), **suggested.keys, **rounded})
 
@@ -218,6 +236,13 @@ def _taken(suggested: Suggestion, known: Keys) -> str:
     words = _bounds_in(suggested, known)
     by = "" if suggested.because in (UNIQUE, *OF_BOUNDS) else "by its name "
     return f"taken {by}for {suggested.because}: check it" + (f"; {words} would cost nothing" if words else "")
+
+
+def _keys_in(suggested: Suggestion) -> str:
+    """Write the bounds that are suggested, or all keys of a formula."""
+    if "formula" not in suggested.keys:
+        return _bounds_in(suggested)
+    return yaml.safe_dump(dict(suggested.keys), default_flow_style=True, sort_keys=False, width=10_000).strip()
 
 
 def _bounds_in(suggested: Suggestion, known: Collection[str] = ()) -> str:

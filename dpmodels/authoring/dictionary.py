@@ -10,7 +10,10 @@ from io import StringIO
 from itertools import pairwise
 from textwrap import shorten
 
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, bare
+from dpmodels.authoring.documents.clock import clock_in
+from dpmodels.authoring.documents.formulas import with_formulas
+from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, are_pieces, bare
+from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
@@ -28,7 +31,6 @@ from dpmodels.authoring.facts import (
 )
 from dpmodels.authoring.headings import IGNORED, MEANT, SECOND, folded
 from dpmodels.authoring.marks import Marks, two_numbers
-from dpmodels.authoring.phrases import with_phrases
 from dpmodels.authoring.type_words import is_primary, kind_of
 from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -46,9 +48,13 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
-MOST_HEADINGS, LONGEST_HEADING = 12, 40
-"""Headings, and letters of each, that an error names."""
+CENTS = re.compile(r"[-+]?[\d.,]*\d[.,]\d\d")
+"""An end with two decimals, of which nobody writes a last zero unless the numbers have so many."""
+MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
+"""Headings, and letters of each, that an error names, and letters of a cell that a comment has."""
 FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
+CLOCK_READ = r"(?:values|range) |type (?:time|heure|uhrzeit|hora)\b"
+"""Cells that times of day are read of."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -68,7 +74,7 @@ def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     facts = {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}
-    return {"": {name: keyed(one) if one.kind == "text" else one for name, one in facts.items()}}
+    return {"": with_formulas({name: keyed(one) if one.kind == "text" else one for name, one in facts.items()})}
 
 
 def _check_lengths(text: str, delimiter: str, headings: int) -> None:
@@ -202,7 +208,17 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
     if word := row.get("resolution", "").lower():
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
-    return with_phrases(joined([*facts, Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]))
+    facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]
+    return _with_clock(with_phrases(joined(facts)), row)
+
+
+def _with_clock(facts: Facts, row: dict[str, str]) -> Facts:
+    """Offer times of day where a row says no other type, bounds or values."""
+    if facts.kind or facts.low or facts.high or facts.values is not None or facts.derived:
+        return facts
+    keys = clock_in("; ".join(row.get(heading, "") for heading in ("type", "range", "values", "description")))
+    unread = tuple(words for words in facts.unread if not re.match(CLOCK_READ, words))
+    return replace(facts, offered=keys, unread=unread) if keys else facts
 
 
 def _has_cents(row: dict[str, str], typed: Facts) -> bool:
@@ -301,14 +317,17 @@ def _between(
     least, most = (marks.plain(end, kind) if end and end not in doubtful else None for end in (low, high))
     facts = between(least, most, low_open=low_open, high_open=high_open)
     unread = map(two_numbers, doubtful)
-    return replace(facts, unread=(*unread, *facts.unread))
+    is_open = kind is None or (kind == "number" and not marks.has_cents)
+    in_cents = is_open and all(end and CENTS.fullmatch(end) for end in (low, high))
+    is_plain = not in_cents or not any(end.endswith("0") for end in (low, high) if end)
+    return replace(facts, decimals=None if is_plain else 2, unread=(*unread, *facts.unread))
 
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
     if RANGE.fullmatch(bare(cell)) or SIGNS.fullmatch(bare(cell)):
         return _range(cell, kind, marks)
-    unread = Facts(unread=(f"values {shorten(cell, LONGEST_HEADING)}" if kind in ("integer", "number") else "values",))
+    unread = Facts(unread=(f"values {shorten(cell, LONGEST_CELL, placeholder='…')}",))
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))
@@ -320,7 +339,11 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
         or _tokens(cell)
         or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
     )
-    if not tokens or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens):
+    if (
+        not tokens
+        or are_pieces(cell, tokens)
+        or any(len(token.split()) > MOST_WORDS or token.strip(".") in ("", "…", "etc") for token in tokens)
+    ):
         return unread
     codes = [LABELED.fullmatch(token) for token in tokens]
     plain = [code[1].strip() for code in codes if code]

@@ -172,7 +172,7 @@ def draft(
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
     remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
-    facts = {name: _of_file(one, types) for name, one in given.items()}
+    facts = {name: of_file(one, types) for name, one in given.items()}
     how = (public_facts.accept, public_facts.discover)
     columns = {
         name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
@@ -189,8 +189,10 @@ def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
     return [name for name, one in facts.items() if one.keys is not None and name not in names]
 
 
-def _of_file(facts: Facts, names: Collection[str]) -> Facts:
+def of_file(facts: Facts, names: Collection[str]) -> Facts:
     """Return what is documented of a column, but for a formula of columns that the file has not."""
+    if facts.offered and not {*operands(facts.offered.get("formula", "0"))} <= {*names}:
+        facts = replace(facts, offered=None)
     formula = (facts.derived or {}).get("formula")
     if formula is None or {*operands(formula)} <= {*names}:
         return facts

@@ -52,6 +52,7 @@ class Facts:
         unread: in words, what the document says of it and was not understood.
         keys: those of a schema, which a person wrote; they go before all of it.
         unsure: words that its bounds or values were read of, and that may be meant otherwise.
+        offered: keys that its words seem to say, of a formula or of times of day; a person confirms them.
         place: in words, the line of the document that describes it, where it has lines of prose.
     """
 
@@ -72,6 +73,7 @@ class Facts:
     money: bool = False
     keys: Mapping[str, Any] | None = None
     unsure: str = ""
+    offered: Mapping[str, Any] | None = None
     place: str = ""
 
 
@@ -103,6 +105,7 @@ def joined(facts: Iterable[Facts]) -> Facts:
         money=any(one.money for one in several),
         keys=next((one.keys for one in several if one.keys is not None), None),
         unsure=next((one.unsure for one in several if one.unsure), ""),
+        offered=next((one.offered for one in several if one.offered), None),
         place=next((one.place for one in several if one.place), ""),
     )
 

@@ -176,6 +176,8 @@ ADVICE = (
     "no bound is suggested: take the largest value that a public document allows, such as a tariff or a contract, "
     "with `outside: clip`; write "
 )
+OF_OTHERS = "the formula that its description says, by which every row of the data is checked"
+OF_CLOCK = "times of day, in seconds since midnight; where seconds are written, without `resolution`"
 UNIQUE = "what tells rows apart, since it is unique"
 OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
 """What a column is suggested to hold by its bounds, whatever it is called."""
@@ -207,7 +209,8 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
 def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = False) -> Suggestion | None:
     """Suggest numbers where a document has bounds and says no type, whole ones if two bounds are whole; or a key."""
     ends = [keys.get(key) for key in ("min", "max")]
-    if keys["type"] == TODO and ends == [None, None] and unique:
+    is_key = keys["type"] == TODO or (keys["type"] == "categorical" and keys.get("values") == TODO)
+    if is_key and ends == [None, None] and unique:
         return Suggestion(IDENTIFIER, UNIQUE)
     if keys["type"] == TODO and decimals and any(isinstance(end, int | float) for end in ends):
         known = {key: float(end) if end is not None else TODO for key, end in zip(("min", "max"), ends, strict=True)}

@@ -26,6 +26,7 @@ from dpmodels.authoring.draft import (
     made_in,
     name_line,
     named,
+    of_file,
     unread_lines,
 )
 from dpmodels.authoring.facts import TODO, Facts
@@ -266,7 +267,8 @@ def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFac
     """Draft the columns; those that join tables are identifiers, if what is proposed is accepted."""
     columns: dict[str, ColumnDraft] = {}
     for name, kind in {**table.types, **dict.fromkeys(made_in(table.facts, table.types))}.items():
-        facts, join = replace(table.facts.get(name, Facts()), unique=False), joins.get(name)  # `key` says so in a tree
+        facts = of_file(table.facts.get(name, Facts()), table.types)
+        facts, join = replace(facts, unique=False), joins.get(name)  # `key` says so in a tree
         if join is None:
             columns[name] = drafted(name, kind, facts, public.accept, public.discover)
         elif public.accept:

@@ -245,7 +245,10 @@ def as_numbers(column: Continuous | Categorical, array: pa.Array | pa.ChunkedArr
     if _is_clock(array.type):
         kind = arrow_type(column)
         array = array.cast(kind, safe=False).view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    return to_ticks(array, column.tick) if isinstance(column, Datetime) else to_floats(array)
+    if isinstance(column, Datetime):
+        return to_ticks(array, column.tick)
+    x = to_floats(array)
+    return np.floor(x / column.unit) * column.unit if isinstance(column, Integer) and column.resolution else x
 
 
 def to_keys(column: Modelled, array: pa.Array) -> NDArray[np.float64]:

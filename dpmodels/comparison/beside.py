@@ -94,7 +94,7 @@ def _edges(column: Continuous, present: Floats) -> tuple[Floats, float]:
     low, high = np.quantile(present, [TAIL, 1 - TAIL])
     if low == high:
         low, high = present.min(), present.max()
-    step = 0.0 if column.decimals is None else 10.0**-column.decimals
+    step = 0.0 if column.decimals is None else column.interval.step
     if column.log:
         begin, end = column.interval.to_unit(np.clip(np.array([low, high]), column.low, column.high))
         edges = column.interval.from_unit(np.linspace(begin, end, MOST_VALUES + 1))

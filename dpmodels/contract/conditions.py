@@ -132,7 +132,8 @@ def _number(text: str, name: str, column: Continuous, sign: str, value: str) -> 
     if sign in EQUAL and number != column.interval.snap(np.array([number]))[0] and isinstance(column, Number):
         raise Unsuitable(f"`{text}`: column {name} keeps {column.decimals} decimals")
     if sign in EQUAL and number != column.interval.snap(np.array([number]))[0]:
-        raise Unsuitable(f"`{text}`: column {name} has whole numbers only")
+        what = f"multiples of {column.unit}" if column.unit > 1 else "whole numbers"
+        raise Unsuitable(f"`{text}`: column {name} has {what} only")
     return number
 
 
@@ -185,7 +186,7 @@ def bounds(conditions: Sequence[Condition]) -> tuple[float, float]:
         if one.of_state or one.sign == "!=" or not isinstance(column, Continuous):
             continue
         lattice = column.decimals is not None and column.interval.snap(np.array([one.value]))[0] == one.value
-        half = 0.5 * 10.0 ** -(column.decimals or 0) if lattice else 0.0
+        half = 0.5 * column.interval.step if lattice else 0.0
         if one.sign in ("=", ">=", ">"):
             low = max(low, one.value + (half if one.sign == ">" else -half))
         if one.sign in ("=", "<=", "<"):
@@ -206,7 +207,7 @@ def cell_shares(conditions: Sequence[Condition], column: Modelled) -> Floats:
         return np.concatenate([np.zeros(column.cells), special_shares])
     low, high = bounds(conditions)
     shares = column.grid.shares(low, high)
-    half = 0.5 * 10.0 ** -(column.decimals or 0)
+    half = 0.5 * column.interval.step
     for value in {one.value for one in conditions if one.sign == "!=" and not one.of_state and low < one.value < high}:
         shares = shares - column.grid.shares(value - half, value + half)
         shares[shares < 1e-12] = 0.0  # what rounding leaves of a cell of this value alone

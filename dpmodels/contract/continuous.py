@@ -44,6 +44,11 @@ class Continuous(Modelled):
         return 0
 
     @property
+    def unit(self) -> int:
+        """Return how many of the numbers that it is counted in lie between two neighbors, such as 60 seconds."""
+        return 1
+
+    @property
     def log(self) -> bool:
         """Tell whether the unit interval is logarithmic in the distance from the lower bound."""
         return False
@@ -66,7 +71,7 @@ class Continuous(Modelled):
     @property
     def interval(self) -> Interval:
         """Return the values that the schema admits, apart from null."""
-        return Interval(self.low, self.high, self.decimals, self.log, self.zero_state is not None)
+        return Interval(self.low, self.high, self.decimals, self.log, self.zero_state is not None, self.unit)
 
     @property
     def grid(self) -> Cells:

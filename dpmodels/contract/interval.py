@@ -22,6 +22,7 @@ class Interval:
         decimals: those that values keep, or None without a lattice.
         log: whether the unit interval is logarithmic in the distance from the lower bound.
         zero_apart: whether zero is a state of its own.
+        unit: the whole number that all values are multiples of, as those of times that are cut to the minute are.
     """
 
     low: float
@@ -29,10 +30,12 @@ class Interval:
     decimals: int | None
     log: bool
     zero_apart: bool
+    unit: int = 1
 
     def snap(self, x: Floats) -> Floats:
         """Move values to the lattice and into the bounds."""
         lattice = x if self.decimals is None else np.round(x, self.decimals)
+        lattice = np.rint(x / self.unit) * self.unit if self.unit > 1 else lattice
         return np.clip(lattice, self.low, self.high) + 0.0  # + 0.0 turns -0.0 into 0.0
 
     def to_unit(self, x: Floats) -> Floats:
@@ -56,12 +59,12 @@ class Interval:
     @property
     def step(self) -> float:
         """Return the distance of two neighbors on the lattice."""
-        return 10.0 ** -(self.decimals or 0)
+        return self.unit * 10.0 ** -(self.decimals or 0)
 
     @property
     def per_unit(self) -> float:
         """Count the lattice points of a distance of one; ``1 / step`` may differ from it in its last bit."""
-        return 10.0 ** (self.decimals or 0)
+        return 10.0 ** (self.decimals or 0) / self.unit
 
     @property
     def places(self) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from dpmodels.contract.base import DTYPE, FormulaText, decimal_digits, of_form, overflow
+from dpmodels.contract.base import DTYPE, UNITS, FormulaText, decimal_digits, of_form, overflow
 from dpmodels.contract.continuous import MAX, MIN, Continuous
 
 ExactInteger = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]  # the integers a float64 tells apart
@@ -20,6 +20,7 @@ ClockType = Literal[
 NumberType = Annotated[
     str, of_form(r"float32|float64|decimal\(\d+, ?\d+\)", "float32, float64 or decimal(DIGITS, DECIMALS)")
 ]
+SECONDS = {"minute": 60, "hour": 3600}
 EXACT_STEPS = 2**50  # lattice steps that survive float64 on the unit interval and back
 EXACT_LOG_STEPS = 2**40  # the same through log1p and expm1
 
@@ -72,20 +73,30 @@ class Integer(Scaled):
     min: Annotated[ExactInteger, Field(description=MIN)]
     max: Annotated[ExactInteger, Field(description=MAX)]
     dtype: Annotated[IntegerType | ClockType | None, Field(description=DTYPE)] = None
+    resolution: Annotated[  # left out likewise
+        Literal["minute", "hour"] | None,
+        Field(exclude_if=lambda given: given is None, description="What times of day and durations are cut to."),
+    ] = None
+
+    @property
+    def unit(self) -> int:
+        return UNITS[self.resolved_dtype.split("[")[1][:-1]] * SECONDS[self.resolution] if self.resolution else 1
 
     @property
     def low(self) -> float:
-        return float(self.min)
+        return float(self.min // self.unit * self.unit)
 
     @property
     def high(self) -> float:
-        return float(self.max)
+        return float(self.max // self.unit * self.unit)
 
     @property
     def resolved_dtype(self) -> str:
         return self.dtype or "int64"
 
     def _faults(self) -> Sequence[tuple[str, str]]:
+        if self.resolution and not (self.dtype or "").startswith(("time", "duration")):
+            return [("resolution", 'goes with a time of day or a duration, such as `dtype: "time32[s]"`')]
         if self.min > self.max:
             return [("min", f"{self.min} is above max {self.max}: the bounds are reversed")]
         if self.max - self.min > (EXACT_LOG_STEPS if self.log else EXACT_STEPS):

@@ -231,7 +231,13 @@ def _may_be_few(column: object) -> bool:
 
     Ranges that grow are for what may have any value, as decimals are, and nobody lists what is computed.
     """
-    if not isinstance(column, Integer | Number) or column.decimals != 0 or column.log or column.computed:
+    if (
+        not isinstance(column, Integer | Number)
+        or column.decimals != 0
+        or column.log
+        or column.computed
+        or column.unit > 1
+    ):
         return False
     return column.high - column.low >= MANY_A_CELL * column.cells
 

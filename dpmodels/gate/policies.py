@@ -7,14 +7,20 @@ import numpy as np
 import pyarrow as pa
 
 from dpmodels.codec.convert import as_numbers, joined, unlisted
+from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
 
+ROUNDED = "round"
 DONE = {
     "reject-row": "{count:,} of {rows:,} rows are left out",
     "clip": "{count:,} of {rows:,} values are set to the nearest bound",
     "nearest": "{count:,} of {rows:,} values are set to the nearest one that is listed",
     "other": "{count:,} of {rows:,} values are set to {other}",
+    ROUNDED: (
+        "in {count:,} of {rows:,} rows the formula is rounded to another last decimal than the file has, as synthetic "
+        "rows will be, so that sums of such columns may be off by it"
+    ),
 }
 
 
@@ -39,7 +45,7 @@ class Policy:
     @property
     def key(self) -> str:
         """The key of the schema that says so."""
-        return f"outside: {self.outside}"
+        return f"round: {self.other}" if self.outside == ROUNDED else f"outside: {self.outside}"
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"
@@ -56,11 +62,13 @@ class Policies:
             for name, outside in said.items()
             if outside in DONE
         }
+        derived = {name: one for name, one in schema.derived.items() if one.formula and one.round is not None}
+        self._rounded = {name: Policy(name, ROUNDED, one.round) for name, one in derived.items()}
 
     @property
     def used(self) -> list[Policy]:
         """List those that leave out or change something."""
-        return [policy for policy in self._each.values() if policy.count]
+        return [policy for policy in (*self._each.values(), *self._rounded.values()) if policy.count]
 
     def count(self, batch: pa.RecordBatch) -> None:
         """Count what they do in one more batch, whose columns are of the types that the schema asks for."""
@@ -69,12 +77,18 @@ class Policies:
             if batch.schema.names.count(name) == 1:  # the suite says what is missing, or there twice
                 policy.count += _outside(column, joined(batch.column(name)), policy.outside == "reject-row")
                 policy.rows += batch.num_rows
+        for name, policy in self._rounded.items():
+            operands = self._schema.derived[name].operands
+            if all(batch.schema.names.count(one) == 1 for one in (name, *operands)):
+                policy.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
+                policy.rows += batch.num_rows
 
     def add(self, other: "Policies") -> None:
         """Add what they do in other rows."""
-        for name, policy in self._each.items():
-            policy.count += other._each[name].count
-            policy.rows += other._each[name].rows
+        for mine, theirs in ((self._each, other._each), (self._rounded, other._rounded)):
+            for name, policy in mine.items():
+                policy.count += theirs[name].count
+                policy.rows += theirs[name].rows
 
 
 def _outside(column: Any, array: pa.Array, rejects: bool) -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmodels.contract.columns import Column, Datetime, Identifier
+from dpmodels.contract.columns import Column, Datetime, Identifier, Integer
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.formula import moment_of
 from dpmodels.contract.text_forms.text_form import TextForm, pieces
@@ -23,13 +23,16 @@ Fields: TypeAlias = pa.Array | pa.Scalar
 def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[pa.Table]:
     """Yield tables whose moments that a schema cuts to days are dates, where the file is to be CSV.
 
-    Their type is that of the raw table, which may hold days as moments: only text would show the midnights.
+    Their type is that of the raw table, which may hold days as moments: only text would show the midnights. Likewise
+    times of day that are cut to minutes are written without seconds.
     """
     columns = getattr(contract, "columns", {})
     for table in tables:
         for place, field in enumerate(table.schema):
             if ending == ".csv" and _is_of_days(field.type, field.name, columns):
                 table = table.set_column(place, field.name, table[field.name].cast(pa.date32()))
+            elif ending == ".csv" and _is_of_minutes(field.type, field.name, columns):
+                table = table.set_column(place, field.name, _minutes(table[field.name]))
         yield table
 
 
@@ -44,6 +47,17 @@ def _is_of_days(kind: Any, name: str, columns: Mapping[str, Column]) -> bool:
     if isinstance(column, Derived):
         column = moment_of(str(column.formula), columns)
     return isinstance(column, Datetime) and column.resolution == "day"
+
+
+def _is_of_minutes(kind: Any, name: str, columns: Mapping[str, Column]) -> bool:
+    """Tell whether a column of times of day is cut to minutes or hours."""
+    column = columns.get(name)
+    return pa.types.is_time(kind) and isinstance(column, Integer) and column.resolution is not None
+
+
+def _minutes(times: Any) -> Any:
+    """Write times of day as 08:03."""
+    return pc.utf8_slice_codeunits(times.cast(pa.large_string()), 0, len("08:03"))
 
 
 def write_form(batches: Iterable[pa.RecordBatch], columns: Mapping[str, Column], form: TextForm, path: Path) -> None:
@@ -81,6 +95,8 @@ def _written(name: str, array: pa.Array, columns: Mapping[str, Column], form: Te
         array, kind = array.cast(pa.date32()), pa.date32()
     if pa.types.is_date(kind) and form.date_format:
         return pc.strftime(array.cast(pa.timestamp("s")), format=form.date_format, locale="C").cast(pa.large_string())
+    if _is_of_minutes(kind, name, columns):
+        return _minutes(array)
     array = array.cast(pa.int64()) if pa.types.is_duration(kind) else array
     texts = array.cast(pa.large_string())
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from dpmodels.authoring.documents.phrases import OF_HUNDREDS, with_phrases
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Facts
-from dpmodels.authoring.phrases import OF_HUNDREDS, with_phrases
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """Code books in lists, prose and tables of Markdown: what they say of bounds and values is drafted as of a CSV one."""
 
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dpmodels.authoring.cautions import faults_and_cautions
+from dpmodels.authoring.column import MAY_BE_ANSWERS
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.draft import PublicFacts, draft
 
@@ -130,3 +135,112 @@ def test_a_list_below_prose_is_read_with_its_types_in_brackets_and_its_values_be
         "ward": {"type": "categorical", "values": ["north", "south"]},
         "paid": {"type": "boolean"},
     }
+
+
+CELLS = {
+    "du 02/01/2025 au 31/12/2025": {"type": "datetime", "min": date(2025, 1, 2), "max": date(2025, 12, 31)},
+    "1,00 à 1 200,00": {"type": "number", "min": 1, "max": 1200, "round": 2},
+    "1,00 à 1200,00": {"type": "number", "min": 1, "max": 1200, "round": 2},
+    "von 1,50 bis 1\u202f200,75": {"type": "number", "min": 1.5, "max": 1200.75},
+    "from 5 to 10": {"type": "integer", "min": 5, "max": 10},
+    "de 1,00 euro à 1 200,00 euros TTC": {"type": "TODO"},
+    "du 02/01/2025 au 31/12/2025, sauf dimanche": {"type": "TODO"},
+    "JJ/MM/AAAA": {"type": "TODO"},
+    "0,5/1,5": {"type": "TODO"},
+    "08:00 à 20:00": {"type": "integer", "min": 28800, "max": 72000, "dtype": "time32[s]", "resolution": "minute"},
+    "HH:MM:SS": {"type": "integer", "min": 0, "max": 86399, "dtype": "time32[s]"},
+    "13,33,59": {"type": "categorical", "values": [13, 33, 59]},
+    "18 to 24,25 to 64": {"type": "categorical", "values": ["18 to 24", "25 to 64"]},
+    "a / b / c": {"type": "categorical", "values": ["a", "b", "c"]},
+}
+
+
+def test_two_ends_are_bounds_and_no_date_or_decimal_number_is_cut_into_values(tmp_path: Path) -> None:
+    names = [f"k{place}" for place, _ in enumerate(CELLS)]
+    (tmp_path / "data.csv").write_text(",".join(names) + "\n")
+    rows = [f"| {name} | {cell} |\n" for name, cell in zip(names, CELLS, strict=True)]
+    (tmp_path / "codes.md").write_text("| name | values |\n| --- | --- |\n" + "".join(rows))
+    text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
+    columns = yaml.safe_load(text)["columns"]
+    for name, (cell, keys) in zip(names, CELLS.items(), strict=True):
+        assert {key: columns[name].get(key) for key in keys} == keys, (cell, columns[name])
+        assert (f"# not read: values {cell}\n" in text) == (keys == {"type": "TODO"}), cell
+
+
+SALES = """| name | meaning | values |
+| --- | --- | --- |
+| ticket | number, unique. Not to be handed over | T et six chiffres |
+| montant | montant en euros, deux décimales | 1 à 1200 |
+| taux_remb | taux en % | 0, 30, 65 |
+| rembourse | part remboursée = montant × taux / 100 | |
+| reste | montant − rembourse | |
+| quantity | pieces | 1 to 9 |
+| total | total: price * quantity | |
+| ticks | quantity + montant | |
+| side | ticket/reste | |
+| meal | bought, none or included. Included unless economy | |
+| note | générique accepté ; vide sans ordonnance | oui / non |
+| late | minutes, 0 to 480, empty for flights that were cancelled | |
+"""
+
+
+def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: Path) -> None:
+    names = [line.split("|")[1].strip() for line in SALES.splitlines()[2:]]
+    (tmp_path / "data.csv").write_text(",".join(names) + "\n")
+    (tmp_path / "codes.md").write_text(SALES)
+    text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
+    columns = yaml.safe_load(text)["columns"]
+    part = "round(montant * taux_remb) / 100"
+    confirmed = {"confirm": "TODO"}
+    assert columns["rembourse"] == {"type": "derived", "formula": part, "round": 2, **confirmed}
+    assert columns["reste"] == {"type": "derived", "formula": f"montant - {part}", "round": 2, **confirmed}
+    assert columns["ticks"] == {"type": "derived", "formula": "quantity + montant", "round": 2, **confirmed}
+    assert columns["total"]["type"] == columns["side"]["type"] == "TODO"  # the table has no price, and a / b is no sum
+    assert columns["ticket"] == {"type": "identifier", "unique": True, **confirmed}
+    assert '`keep: "pattern:T[0-9]{6}"`' in text and "not read: values T et" not in text
+    assert columns["meal"] == {"type": "categorical", "values": ["bought", "none", "included"], **confirmed}
+    assert columns["note"]["nullable"] and columns["late"]["nullable"]
+    accepted = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    assert yaml.safe_load(accepted)["columns"]["reste"] == {
+        "type": "derived",
+        "formula": f"montant - {part}",
+        "round": 2,
+    }
+    found = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", discover=True))
+    assert yaml.safe_load(found)["columns"]["reste"] == {"type": "TODO"} and f"formula: {part}" in found
+
+
+PIECES = """name: v
+unit: record
+columns:
+  bags: {type: integer, min: 0, max: 4}
+  fee: {type: derived, formula: bags * 25, round: 2}
+  paid: {type: derived, formula: bags * 25, round: 2, dtype: float64}
+  day: {type: categorical, values: [du 02, '01', 2025 au 31, '12', '2025']}
+  amount: {type: categorical, values: ['1', 00 à 1 200, '00']}
+  age: {type: categorical, values: [18 to 24, 25 to 64, '65']}
+  group: {type: categorical, values: ['17', 18 to 64, 65 or more]}
+"""
+
+
+def test_a_lint_names_lists_that_were_cut_and_whole_numbers_with_decimals(tmp_path: Path) -> None:
+    (tmp_path / "v.yaml").write_text(PIECES)
+    faults, cautions = faults_and_cautions(tmp_path / "v.yaml")
+    said = "\n".join(cautions)
+    assert not faults and "values of day look like pieces" in said and "values of amount look like pieces" in said
+    assert "values of age" not in said and "values of group" not in said
+    assert "fee: its formula gives whole numbers" in said and "paid: its" not in said
+
+
+def test_a_unique_text_of_a_typed_file_is_offered_as_a_key(tmp_path: Path) -> None:
+    table = pa.table({"booking_ref": pa.array([], pa.string()), "fare": pa.array([], pa.float64())})
+    pq.write_table(table, tmp_path / "data.parquet")
+    (tmp_path / "codes.md").write_text(
+        "- booking_ref: B and seven digits, unique. Not to be handed over; made-up ones are fine.\n"
+        "- fare: fare of tax, tax * 2\n"
+    )
+    text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md"))
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["booking_ref"] == {"type": "identifier", "unique": True, "confirm": "TODO"}
+    assert '`keep: "pattern:B[0-9]{7}"`' in text and MAY_BE_ANSWERS not in text
+    assert columns["fare"]["type"] == "number"  # the file has no tax

@@ -164,3 +164,20 @@ def test_a_draft_names_the_types(tmp_path):
         schema, faults = parse(f"name: x\ncolumns:\n{whole}\n")
         assert schema is not None, (whole, faults)
         Codec(schema).check_types(pa.schema([("x", column.type)]))
+
+
+@pytest.mark.parametrize("kind", [pa.time32("ms"), pa.duration("s")])
+def test_times_of_day_are_cut_to_their_resolution_in_raw_and_drawn_rows(kind: pa.DataType) -> None:
+    unit = 60 * (1000 if kind == pa.time32("ms") else 1)
+    schema = one(f'{{type: integer, min: 0, max: {unit * 600}, dtype: "{kind}", resolution: minute}}')
+    column, codec = schema.columns["x"], Codec(schema)
+    raw = pa.table({"x": pa.array([0, unit - 1, unit, 5 * unit + 7, 600 * unit], kind)})
+    back = codec.decode(codec.encode(raw))["x"].cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    assert back.to_pylist() == [0, 0, unit, 5 * unit, 600 * unit]
+    drawn = column.interval.value_at(column.interval.rank(column.interval.from_unit(np.linspace(0, 1, 5000))))
+    assert (drawn % unit == 0).all() and len(np.unique(drawn)) == column.interval.points == 601
+    cells = column.grid.draw(np.arange(column.cells), np.random.default_rng(0))
+    assert (column.interval.from_unit(cells) % unit == 0).all()
+    assert "resolution" not in one(f'{{type: integer, min: 0, max: 9, dtype: "{kind}"}}').to_yaml()
+    with pytest.raises(AssertionError, match="goes with a time of day"):
+        one("{type: integer, min: 0, max: 9, resolution: minute}")

@@ -69,6 +69,11 @@ def test_the_zeros_of_an_amount_are_advised_a_value_of_their_own_until_the_schem
     assert not before_a_charge(SimpleNamespace(columns=columns))
 
 
+def test_nobody_is_asked_to_list_times_of_day() -> None:
+    clock = Integer(type="integer", min=1, max=86_399, dtype="time32[s]", resolution="minute")
+    assert not before_a_charge(SimpleNamespace(columns={"clock": clock}))
+
+
 def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None:
     whole = {"type": "integer", "min": 0, "max": 1000, "zero_inflated": True}
     columns = {

@@ -74,3 +74,29 @@ columns:
     (tmp_path / "stays.csv").write_text("who,age,paid\na,95,1\na,95,2\nb,30,3\n")
     gate = check_hand_off(tmp_path / "stays.csv", tmp_path / "stays.yaml")
     assert [str(one) for one in gate.policies] == ["age: 2 of 3 values are set to the nearest bound (outside: clip)"]
+
+
+AMOUNTS = """
+name: sales
+columns:
+  amount: {type: number, min: 0, max: 1200, round: 2}
+  rate: {type: categorical, values: [0, 30, 65]}
+  part: {type: derived, formula: "PART", round: 2}
+  rest: {type: derived, formula: "amount - PART", round: 2}
+"""
+PAID = "amount,rate,part,rest\n0.70,65,0.46,0.24\n1.10,65,0.72,0.38\n2.30,65,1.50,0.80\n4.00,30,1.20,2.80\n"
+
+
+def test_rows_whose_last_decimal_differs_within_half_a_unit_are_counted(tmp_path: Path) -> None:
+    (data := tmp_path / "sales.csv").write_text(PAID)
+    said = {}
+    for part in ("amount * rate / 100", "round(amount * rate) / 100"):
+        gate = check_raw(str(data), make(AMOUNTS.replace("PART", part)), 2)
+        assert not gate.broken  # within half a unit is right, whichever way a half was rounded
+        said[part] = [str(one) for one in gate.policies]
+    plain, rounded = said.values()
+    assert (
+        not rounded
+        and plain
+        and all("of 4 rows the formula is rounded to another last decimal" in one for one in plain)
+    )

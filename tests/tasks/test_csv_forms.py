@@ -14,7 +14,7 @@ from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import InvalidArgument
 from dpmodels.reading.load import load_parts
-from tasks.stages.csv_forms import write_form
+from tasks.stages.csv_forms import in_days, write_form
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.errors import refused
 from tests.kit.every_kind import make
@@ -34,6 +34,7 @@ columns:
   moment: {type: datetime, min: 1950-01-01, max: 2050-12-31, resolution: minute}
   zoned: {type: datetime, min: 1950-01-01, max: 2050-12-31, resolution: minute, dtype: "timestamp[us, tz=Europe/Berlin]"}
   clock: {type: integer, min: 0, max: 86399, dtype: "time32[s]"}
+  opened: {type: integer, min: 0, max: 86399000000, dtype: "time64[us]", resolution: minute}
   span: {type: integer, min: 0, max: 100000, dtype: "duration[s]"}
   tens: {type: derived, formula: fee * 2}
 """  # noqa: E501
@@ -52,6 +53,7 @@ VALUES: dict[str, list[Any]] = {
     "moment": MOMENTS,
     "zoned": [moment.replace(tzinfo=UTC) for moment in MOMENTS],
     "clock": [time(8, 30, 1), time(0), time(23, 59, 59), time(1)],
+    "opened": [time(8, 3), time(0), time(23, 59), time(20)],
     "span": [timedelta(seconds=at) for at in (0, 1234, 100000, 7)],
     "tens": [None if fee is None else 2 * fee for fee in FEES],
 }
@@ -98,6 +100,8 @@ def test_a_table_comes_back_the_same_by_the_form_that_it_was_written_in(tmp_path
 
 def test_fields_are_written_as_a_spreadsheet_of_the_country_has_them(tmp_path: Path) -> None:
     form = TextForm.model_validate(GERMAN | {"thousands": ".", "datetime_format": "%d.%m.%Y %H:%M"})
+    clocks = next(in_days([table_of().select(["clock", "opened"])], make(SCHEMA), ".csv"))
+    assert clocks["opened"].to_pylist() == ["08:03", "00:00", "23:59", "20:00"] and clocks["clock"][0].as_py().second
     table = table_of().select(["nr", "age", "fee", "exact", "ward", "sick", "day", "moment"])
     write_form(table.to_batches(), make(SCHEMA).columns, form, path := tmp_path / "back.csv")
     assert path.read_text(encoding="utf-8-sig").splitlines() == [

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, bare
-from dpmodels.authoring.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
-from dpmodels.authoring.phrases import says as says_phrase
+from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
+from dpmodels.authoring.documents.phrases import says as says_phrase
 from dpmodels.authoring.type_words import kind_of
 
 HEADED = ("min", "max", "range", "values", "formula", "of")
@@ -65,7 +65,7 @@ OF_RANGE = re.compile(
     re.IGNORECASE,
 )
 FEW_WORDS = re.compile(r"(?:[^\W\d]+\s+){1,3}(\d.*)")
-BEHIND = re.compile(r"(.+?\S)\s+((?:between|from|zwischen|von|entre|de|desde)\s+.+)", re.IGNORECASE)
+BEHIND = re.compile(r"(.+?\S)\s+((?:between|from|zwischen|vo[nm]|entre|d[eu]|del|desde)\s+.+)", re.IGNORECASE)
 LABEL = re.compile(r"\s*([^\s=,;|:]+(?: [^\s=,;|:]+){0,2})\s*=\s*[^=|;]+")
 HEDGED = re.compile(
     r"\b(usual|typical|typically|mostly|often|about|approximately|approx|circa|ca|roughly|normally|expected|average|mean|"
@@ -147,10 +147,12 @@ def _cells(words: str) -> Iterator[Cell]:
 
 
 def _parts(words: str) -> list[str]:
-    """Return a description as a whole, what its brackets hold, and what stands behind a colon."""
+    """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`."""
     brackets = re.findall(r"\(([^()]*)\)", words)
     outside = STOP.split(words)[0].rpartition(": ")
-    return [words.strip().rstrip("."), *brackets, *([outside[2].strip().rstrip(".")] if outside[1] else [])]
+    first = STOP.split(words)[0].strip()
+    behind = outside[2].strip().rstrip(".") if outside[1] else ""
+    return [words.strip().rstrip("."), *brackets, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
 
 
 def _led(words: str) -> Cell | None:
@@ -171,7 +173,7 @@ def _members(text: str) -> list[str]:
     tokens = re.split(re.escape(mark), first if mark in first else text) if mark else [text]
     tokens = [*tokens[:-1], *LAST_OF_LIST.split(re.sub(r"^\s*(?:or|oder|ou|o)\s+", "", tokens[-1]))]
     tokens = [token.strip().strip("\"'`").strip() for token in tokens]
-    return tokens if len(tokens) > 1 and all(tokens) else []
+    return tokens if len(tokens) > 1 and all(tokens) and not are_pieces(text, tokens) else []
 
 
 def _labeled(part: str) -> Cell | None:

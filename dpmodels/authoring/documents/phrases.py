@@ -24,9 +24,16 @@ COUNT = rf"(?:(?:rounded )?(?:to|with) |mit |auf |avec |con )?(?P<count>\d|{'|'.
 SOMETIMES = r"sometimes|often|partly|occasionally|manchmal|teilweise|gelegentlich|oft|mitunter"
 ROW = r"row|record|case|zeile|datensatz|fall|ligne|cas|fila|caso"
 CONDITION = r"(?: (?:if|when|where|for|before|until|wenn|falls|bei) .+)?"
-EMPTY = r"empty|blank|null|missing|leer|vide|vac[ií][oa]"
-WHEN = r"if|when|where|unless|until|before|wenn|falls|sofern|solange|bis|si|cuando"
-EMPTY_IF = rf"(?:is |are |left |ist |bleibt |sind )?(?:{EMPTY}) (?:{WHEN}) .+"
+EMPTY = r"empty|blank|null|missing|absent|leer|fehlt|fehlend|vides?|manquante?s?|non renseignée?s?|vac[ií][oa]s?"
+WHEN = (
+    r"if|when|where|unless|until|before|after|without|except|outside|for|with|in|while|as long as|wenn|falls|sofern|"
+    r"solange|bis|ohne|außer|bei|für|vor|nach|mit|im|si|sans|sauf|hors|pour|quand|lorsqu['’e]\w*|tant|en cas|avant|"
+    r"après|avec|chez|à moins|cuando|sin|salvo|excepto|para"
+)
+EMPTY_IF = (
+    rf"(?:is |are |left |stays |ist |bleibt |bleiben |sind |est |reste |restent |sont |está )?(?:laissée? )?"
+    rf"(?:{EMPTY}) (?:{WHEN}) .+"
+)
 PHRASES = {
     "decimals": (
         rf"{COUNT} decimals?(?: places?| digits?)?",
@@ -77,6 +84,13 @@ NEVER_EMPTY = re.compile(
     r"required|mandatory|pflicht\w*|obligatoire|obligatorio"
 )
 """What says that no value is missing, and takes nothing else back."""
+NOT_GIVEN = re.compile(
+    r"(?:is |are |must )?(?:not|never|nicht|nie)(?: to)?(?: be)? (?:handed (?:over|out)|given out|published|released|"
+    r"passed on|shared|disclosed|weiter(?:zu)?geben|weitergegeben|herausgegeben|veröffentlicht)(?: werden)?|"
+    r"(?:à )?ne (?:pas|jamais) (?:transmettre|communiquer|diffuser|publier|être \w+)|"
+    r"do not (?:share|publish|release|hand over)"
+)
+"""What says that a column is to be left out, and takes nothing back of what it is."""
 CONDITIONAL = re.compile(r"(if|when|where|wenn|falls|bei)\b")
 NEVER = ("nullable", False)  # a heading says that no value is missing
 WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
@@ -126,7 +140,8 @@ def _is_apart(before: str, phrase: str) -> bool:
     """Tell whether a phrase takes nothing back: it has bounds, says when a value is missing, or that none is."""
     is_reason = CONDITIONAL.match(phrase) and "nullable" in dict(_attributes_of(before))
     plain = bare(phrase)
-    return bool(is_reason or NEVER_EMPTY.fullmatch(phrase) or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain))
+    aside = NEVER_EMPTY.fullmatch(phrase) or NOT_GIVEN.fullmatch(phrase)
+    return bool(is_reason or aside or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain))
 
 
 def _attributes_of(phrase: str) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,139 @@
+"""What a description says a column is of others, and the form of its keys, where words alone say so.
+
+`montant × taux / 100` is a formula where all names in it are columns of the table; a name that one column alone begins
+with is taken for that column. `B and seven digits` is the form of a key. Both are offered, for a person to confirm.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dpmodels.authoring.facts import Columns
+from dpmodels.contract.formula import Misread, names_in
+
+SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "−": "-", "–": "-", "÷": "/", "\u00a0": " ", "\u202f": " "})
+LETTERS = r"[^\W\d]\w*"
+SUM = re.compile(rf"(?:{LETTERS}|\d+(?:\.\d+)?|\s|[-+*/()])+")
+BEHIND = re.compile(r"=|:\s")
+SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|,\s")
+SEVERAL = 2  # operands of a formula
+COUNTS = {
+    1: "one|ein|eine|einer|un|une|una",
+    2: "two|zwei|deux|dos",
+    3: "three|drei|trois|tres",
+    4: "four|vier|quatre|cuatro",
+    5: "five|fünf|cinq|cinco",
+    6: "six|sechs|seis",
+    7: "seven|sieben|sept|siete",
+    8: "eight|acht|huit|ocho",
+    9: "nine|neun|neuf|nueve",
+    10: "ten|zehn|dix|diez",
+    11: "eleven|elf|onze|once",
+    12: "twelve|zwölf|douze|doce",
+}
+NUMBER_OF = {word: count for count, words in COUNTS.items() for word in words.split("|")}
+FORM = re.compile(
+    rf"(?P<letters>[A-Z]{{1,6}}[-_]?)\s*(?:and|then|plus|followed by|et|puis|suivie? d[e']|und|dann|y|\+|,)\s*"
+    rf"(?P<count>\d{{1,2}}|(?i:{'|'.join(NUMBER_OF)}))\s+(?i:digits?|chiffres?|ziffern?|dígitos?|cifras?|numbers?)"
+)
+
+
+def form_of(words: str) -> str:
+    """Return the pattern of keys whose form words say, such as `B and seven digits`; an empty text where none does."""
+    if (match := FORM.search(words)) is None:
+        return ""
+    count = int(match["count"]) if match["count"].isdecimal() else NUMBER_OF[match["count"].casefold()]
+    return f"{match['letters']}[0-9]{{{count}}}" if count else ""
+
+
+def with_formulas(columns: Columns) -> Columns:
+    """Add the formulas that descriptions hold, to as many decimals as are documented, of the operands at least."""
+    formulas = {
+        name: "" if one.derived else formula_in(one.description, name, columns) for name, one in columns.items()
+    }
+    names = {name for name, formula in formulas.items() if formula}
+    decimals = {name: one.decimals or 0 for name, one in columns.items()}
+    for _ in range(SEVERAL):  # a rest is of its part, which is of the whole
+        decimals |= {
+            name: decimals[name] or max(decimals[one] for one in names_in(formula))
+            for name, formula in formulas.items()
+            if formula
+        }
+    derived = {name: formula or (columns[name].derived or {}).get("formula", "") for name, formula in formulas.items()}
+    for _ in range(SEVERAL):  # a formula names no derived column
+        derived = {
+            name: _in_place(formula, {one: (text, decimals[one]) for one, text in derived.items() if text})
+            for name, formula in derived.items()
+        }
+    is_open = {
+        name: bool({*names_in(derived[name])} & {one for one, text in derived.items() if text}) for name in names
+    }
+    return {
+        name: replace(one, offered=_keys(derived[name], decimals[name])) if name in names and not is_open[name] else one
+        for name, one in columns.items()
+    }
+
+
+def _keys(formula: str, decimals: int) -> dict[str, Any]:
+    """Return the keys of a derived column; a share in hundredths is rounded as whole cents, where halves are exact."""
+    return {
+        "type": "derived",
+        "formula": _in_hundredths(formula, decimals),
+        **({"round": decimals} if decimals else {}),
+    }
+
+
+def _in_hundredths(formula: str, decimals: int) -> str:
+    """Write a product that is divided by 100, to two decimals, as whole hundredths."""
+    product = re.fullmatch(rf"([^-+/()]+\*[^-+/()]+) / {10**decimals}", formula) if decimals else None
+    return f"round({product[1]}) / {10**decimals}" if product else formula
+
+
+def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
+    """Write in place of derived columns what they follow from, as they are rounded."""
+
+    def written(word: re.Match[str]) -> str:
+        text, decimals = derived.get(word[0], ("", 0))
+        if not text:
+            return word[0]
+        whole = _in_hundredths(text, decimals)
+        power = 10**decimals
+        return whole if whole != text else f"round(({text}) * {power}) / {power}" if decimals else f"({text})"
+
+    return re.sub(LETTERS, written, formula)
+
+
+def formula_in(words: str, own: str, names: Collection[str]) -> str:
+    """Return the first formula of other columns that a description holds, as a schema writes it; empty without one."""
+    others = [name for name in names if name != own]
+    for sentence in SENTENCE.split(words.translate(SIGNS)):
+        for part in dict.fromkeys([BEHIND.split(sentence)[-1], sentence]):
+            if formula := _formula(part.strip(), others, BEHIND.search(sentence) is not None):
+                return formula
+    return ""
+
+
+def _formula(text: str, names: Collection[str], is_led: bool) -> str:
+    """Read a sum of names, numbers and signs, all of whose names are columns; a slash alone may part two words."""
+    operands = re.findall(rf"{LETTERS}|\d+(?:\.\d+)?", text)
+    words = list(dict.fromkeys(re.findall(LETTERS, text)))
+    is_sum = SUM.fullmatch(text) and re.search(r"[-+*/]", text)
+    if not words or len(operands) < SEVERAL or not is_sum or not (is_led or re.search(r"\s[-+*]\s", text)):
+        return ""
+    columns = {word: _column(word, names) for word in words}
+    if not all(columns.values()) or len({*columns.values()}) < len(columns):
+        return ""
+    formula = re.sub(LETTERS, lambda word: columns[word[0]], " ".join(text.split()))
+    try:
+        return formula if {*names_in(formula)} == {*columns.values()} else ""
+    except Misread:
+        return ""
+
+
+def _column(word: str, names: Collection[str]) -> str:
+    """Return the column of a name, in letters of any size, or else the only one whose name has it as a part."""
+    same = [name for name in names if name.casefold() == word.casefold()]
+    parts = [name for name in names if word.casefold() in re.split(r"[_\W]+", name.casefold())]
+    found = same or (parts if len(word) > SEVERAL else [])
+    return found[0] if len(found) == 1 else ""
