@@ -1,13 +1,16 @@
 """Code books in lists, prose and tables of Markdown: what they say of bounds and values is drafted as of a CSV one."""
 
+import time
 from datetime import date
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import nacre
 from dpmodels.authoring.cautions import faults_and_cautions
 from dpmodels.authoring.column import MAY_BE_ANSWERS
 from dpmodels.authoring.documents.worded import with_worded
@@ -244,3 +247,46 @@ def test_a_unique_text_of_a_typed_file_is_offered_as_a_key(tmp_path: Path) -> No
     assert columns["booking_ref"] == {"type": "identifier", "unique": True, "confirm": "TODO"}
     assert '`keep: "pattern:B[0-9]{7}"`' in text and MAY_BE_ANSWERS not in text
     assert columns["fare"]["type"] == "number"  # the file has no tax
+
+
+NOT_THE_SCALE = (
+    "0 to 100, min 5, max 50",
+    "count 200; min 5; max 10; 3 missing",
+    "in the data, 5 to 10",
+    "observed, 5 to 10",
+    "SD 1.2, min 5, max 10",
+    "median 7, min 5, max 10",
+    "beobachtet, 5 bis 10",
+    "5 to 10, as seen in the file",
+    "values 1, 2 and 3",
+    "p. 3-5",
+    "vgl. 3-5",
+    "question 12, 1-5",
+    "cited in [1, 5]",
+    "max 5 items, at least 3",
+    "GDPR, Art. 6, 1-3",
+    "varchar, up to 255",
+    "observed values: a, b, c",
+    "values: a, b, and others",
+    "codes: 1 to 5, 9",
+    "missing = 99, 1 = yes, 2 = no",
+)
+
+
+@pytest.mark.parametrize("kind", ["int64", "str"])
+def test_what_somebody_saw_or_cites_is_no_scale_until_a_person_says_so(tmp_path: Path, kind: str) -> None:
+    names = [f"c{place}" for place in range(len(NOT_THE_SCALE))]
+    frame = pd.DataFrame({name: [1, 2] for name in names}).astype(kind)
+    listed = "\n".join(f"- {name}: {said}" for name, said in zip(names, NOT_THE_SCALE, strict=True))
+    (tmp_path / "codes.md").write_text(f"# Codes\n\n{listed}\n")
+    columns = yaml.safe_load(nacre.draft_schema(frame, document=tmp_path / "codes.md"))["columns"]
+    for name, said in zip(names, NOT_THE_SCALE, strict=True):
+        assert "TODO" in str(columns[name]), said
+
+
+def test_a_long_line_of_blanks_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "codes.md").write_text(f"| a | b |\n| - {' ' * 60_000}x\n{' ' * 60_000}-\n- grade: 5 to 13\n")
+    (tmp_path / "data.csv").write_text("grade,b\n")
+    began = time.monotonic()
+    text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
+    assert "min: 5" in text and time.monotonic() - began < 5

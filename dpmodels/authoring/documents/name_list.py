@@ -28,7 +28,7 @@ PREPOSITIONS = frozenset(
     ["from", "to", "von", "bis", "of", "de", "desde", "hasta", "least", "most", "up", "low", "high", "name"]
 )
 """Headings that begin a line of prose as often as they stand for a cell, which holds a number then."""
-RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 """The line below the headings of a table in Markdown."""
 CUT = re.compile(r"(?<!\\)\|")
 FOREIGN = re.compile(r"\b(?:bis|und|oder|der|das|von|ist|in|à|ou|et|les|des|est|hasta|los|las)\b", re.IGNORECASE)
@@ -77,7 +77,7 @@ def _tabled(text: str) -> Iterator[Entry]:
     """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known."""
     lines = text.splitlines()
     for number, rule in enumerate(lines[1:], 2):
-        if "-" not in rule or "|" not in lines[number - 2] or not RULE.fullmatch(rule):
+        if "-" not in rule or "|" not in lines[number - 2] or not RULE.fullmatch(rule.strip()):
             continue
         headings = _cells_of(lines[number - 2])
         names = [one for one in headings if MEANT.get(folded(one)) == "name"]
@@ -109,7 +109,7 @@ def _listed(text: str) -> Iterator[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         match, indent = LINE.fullmatch(line) or DASHED.fullmatch(line), len(line) - len(line.lstrip())
         is_item = ITEM.match(line) is not None
-        if RULE.fullmatch(line) or line.lstrip().startswith("|"):
+        if RULE.fullmatch(line.strip()) or line.lstrip().startswith("|"):
             continue
         match = None if match and not is_item and not match[4] else match
         first = indent if match and (first is None or (is_item and is_apart and not in_items)) else first

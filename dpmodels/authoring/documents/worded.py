@@ -6,6 +6,7 @@ where words beside it narrow it, the cells are unsure, so that a draft has a per
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -72,6 +73,18 @@ HEDGED = re.compile(
     r"example|e\.g|such as|üblich\w*|typisch\w*|etwa|ungefähr|rund|normal\w*|z\.\s?b|beispiel\w*|mittel|environ|"
     r"généralement|normalement|exemple|aproximadamente|normalmente|ejemplo)\b"
 )
+OBSERVED = re.compile(
+    r"\b(observed|seen|found|occurring|actual|data|sampled?|file|dataset|median|quantiles?|percentiles?|std|sd|missing|"
+    r"others|removed|excluded|etc|pages?|pp|see|cf|cited|described|figure|fig|article|section|chapter|annex|appendix|gdpr|"
+    r"beobachtet\w*|gefunden|daten|stichprobe|datei|fehlend\w*|entfernt|usw|seiten?|siehe|vgl|abb|abbildung|tabelle|"
+    r"artikel|kapitel|anhang|observée?s?|constatée?s?|données|échantillon|fichier|médiane|manquante?s?|autres|voir|"
+    r"annexe|observad[oa]s?|datos|muestra|archivo|mediana|otr[oa]s|véase|página)\b|[.…]{3}|§",
+    re.IGNORECASE,
+)
+CITED = re.compile(r"\b(?:pp?|art|abb|fig|cf|vgl)\.\s?[\d\[]", re.IGNORECASE)
+"""Words by which bounds or values may be those of rows that somebody saw, or numbers of pages and the like."""
+OPEN_LIST = re.compile(r"(?:and|or|und|oder|et|ou|y|o)\s", re.IGNORECASE)
+FIGURE = re.compile(r"\d+")
 FEW, SHORT = 3, 3
 """Values from which on a list needs no word before it, and letters of a value that is a code."""
 BRACKETS = re.compile(r"\s*\([^()]*\)")
@@ -107,11 +120,12 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     if any(cell.heading != "values" for cell in bounds) and any(cell.heading == "values" for cell in bounds):
         bounds = [Cell(one.heading, one.text, False) for one in bounds if one.heading != "values"]
     sure = {cell.heading for cell in bounds if cell.is_sure}
-    is_sure = all(cell.is_sure for cell in bounds) and not _is_qualified(words)
+    is_sure = all(cell.is_sure for cell in bounds) and not _is_qualified(words) and _is_told_once(words, bounds)
+    is_length = kind_of(row.get("type", "")) == "text" and any(one.heading != "values" for one in bounds)
     bounds = [cell for cell in bounds if cell.is_sure or cell.heading not in sure]
     if not bounds or len({cell.heading for cell in bounds}) < len(bounds):
         return row
-    return row | {cell.heading: cell.text for cell in bounds} | ({} if is_sure else {"unsure": words})
+    return row | {cell.heading: cell.text for cell in bounds} | ({"unsure": words} if is_length or not is_sure else {})
 
 
 def _is_qualified(words: str) -> bool:
@@ -124,6 +138,21 @@ def _is_qualified(words: str) -> bool:
     phrases = [phrase for phrase in phrases if not LABEL.fullmatch(phrase)]
     found = {word for phrase in phrases if not says_phrase(phrase) for word in QUALIFYING.findall(phrase)}
     return bool(found - {*NARROWING, "no", "not"} or any(map(HEDGED.search, phrases)))
+
+
+def _is_told_once(words: str, bounds: list[Cell]) -> bool:
+    """Tell whether a description says each bound once, of the scale itself, and no other number beside them.
+
+    What was observed, or stands on a page, is no scale, and a count or a deviation beside two bounds says that somebody
+    looked at the data.
+    """
+    stated = {cell.heading for cell in bounds}
+    rest = [phrase for phrase in map(str.casefold, _phrases(words)) if not says_phrase(phrase)]
+    said = Counter(FIGURE.findall(" ".join(rest))) - Counter(FIGURE.findall(" ".join(cell.text for cell in bounds)))
+    members = [one.strip() for cell in bounds if cell.heading == "values" for one in cell.text.split("|")]
+    is_open = any(RANGE.fullmatch(bare(one)) or OPEN_LIST.match(one) for one in members)
+    once = not ("range" in stated and stated & {"min", "max"}) and not said
+    return once and not is_open and not CITED.search(words) and not any(map(OBSERVED.search, rest))
 
 
 def _phrases(words: str) -> list[str]:
