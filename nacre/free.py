@@ -1,6 +1,7 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
@@ -330,8 +331,9 @@ def _reasons(
     """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
 
     What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
-    group that noise put far away from the others has a wide interval, and adds little to it. A group whose interval
-    does not reach the mean of all groups, weighed by their errors, or is narrow beside the mean, may be relied on.
+    group that noise put far away from the others has a wide interval, and adds little to it. A group may be relied on
+    whose interval, widened as so many groups need, does not reach the mean of all groups, weighed by their errors, or
+    is narrow beside the mean.
     An error of dates is held beside all that they may be, since their 0 is no date of the data.
 
     Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
@@ -342,7 +344,9 @@ def _reasons(
     differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
     weights = 1 / error.clip(lower=1e-300) ** 2
     middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
-    is_rough = (half > ROUGH * (most - least if is_dated else mean.abs())) & ((mean - middle).abs() <= half)
+    groups = max(int(mean.notna().sum()), 1)  # the one of them that noise pushed up most is no finding (Bonferroni)
+    reach = half * NormalDist().inv_cdf(1 - 0.025 / groups) / INTERVAL
+    is_rough = (half > ROUGH * (most - least if is_dated else mean.abs())) & ((mean - middle).abs() <= reach)
     tests = {  # the last that holds is said
         ALIKE: (half > differ) & is_rough & (mean.notna().sum() > 1),
         LARGER: (half > mean.abs()) & (least >= 0 and not is_dated),

@@ -48,6 +48,8 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
+OF_A_DAY = re.compile(r"\W*(?:the )?(?:day|calendar day|tag|jour|día) (?:of|de[rs]|d[eu]|del)\b", re.IGNORECASE)
+"""How a description begins of a column whose moments are days."""
 CENTS = re.compile(r"[-+]?[\d.,]*\d[.,]\d\d")
 """An end with two decimals, of which nobody writes a last zero unless the numbers have so many."""
 MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
@@ -206,7 +208,9 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     facts += [_values(row["values"], kind, marks)] if row.get("values") else []
     facts += _answers(row)
     facts += [_decimals(word) for heading in ("decimals", "scale") if (word := row.get(heading, "").lower())]
-    if word := row.get("resolution", "").lower():
+    word = row.get("resolution", "").lower()
+    if word or OF_A_DAY.match(row.get("description", "")):
+        word = word or "day"
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]
     return _with_clock(with_phrases(joined(facts)), row)

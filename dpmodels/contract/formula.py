@@ -39,6 +39,10 @@ CARET = "has the sign ^: a power is written `**`, as in `(1 + rate) ** years`"
 NESTED = f"has parts within parts, more than {DEEPEST_FORMULA} of them: write it with fewer terms"
 CHAINED = "compares more than two numbers at once: write `(a < b) * (b < c)`, which is 1 where both hold"
 JOINED = "joins conditions by a word: write `(a > 0) * (b > 0)` for and, and `max(a > 0, b > 0)` for or"
+OF_TEXT = (
+    "holds the text '{0}': a category is asked by a table of numbers, one for each of its values, as "
+    "`fee * {{'{0}': 1, 'other': 0}}[COLUMN]`"
+)
 COMMA = "has a comma in a number: decimals have a point, as in 0.19, and thousands no mark, as in 1000"
 ROUNDED = "gives `round` decimals, and it rounds to whole numbers; write `round: {decimals}` beside the formula"
 MOST = 2**53
@@ -185,6 +189,8 @@ def _check(node: ast.expr, depth: int = 1) -> None:
             raise Misread("holds a number that is too large")
     elif isinstance(node, ast.Tuple):
         raise Misread(COMMA)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        raise Misread(OF_TEXT.format(node.value) + ("" if node.value.isidentifier() else f"; {NAMES}"))
     elif isinstance(node, ast.Subscript):
         if not is_table(node):
             raise Misread(not_a_table(node))

@@ -18,7 +18,7 @@ from dpmodels.pages.figures.categories import (
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
-from dpmodels.pages.figures.rates import GIVEN, MIDDLE, NEAR, giving_away, parts_of_rates, whole_rate, with_few
+from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, but_joint, likely_relations, relations
 from dpmodels.pages.glance import (
     OF_LARGE,
@@ -214,11 +214,7 @@ def _with_care(known: Known) -> Iterator[str]:
     yield from _rates(known, NEAR, MIDDLE)
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
-    if giving := [name for name in giving_away(known.report) if name not in known.dropped]:
-        rates, one = known.report["rates"], "which" if len(giving) == 1 else "each of which"
-        target = known.report["columns"][rates["target"]]["name"]
-        settles = f"{one} settles in {percent(GIVEN)} of the rows or more whether it is {rates['class']}"
-        yield f"models of {target} that see {known.named(giving)}, {settles}"
+    yield from models_that_see(known.report, known.dropped, known.named)
     if few := [name for name in with_few(known.report) if name not in known.dropped]:
         yield f"rates in the pale groups, of few rows or known worst (some of {known.named(few)}): see their whiskers"
     certain = known.certain()

@@ -290,3 +290,15 @@ def test_a_long_line_of_blanks_is_read_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
     text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
     assert "min: 5" in text and time.monotonic() - began < 5
+
+
+def test_moments_of_a_file_that_a_code_book_calls_days_are_drafted_as_days(tmp_path: Path) -> None:
+    frame = pd.DataFrame({name: pd.to_datetime(["2025-03-01"] * 2) for name in ("left", "booked", "seen")})
+    said = (
+        "left: 2025-01-01 to 2025-12-31",
+        "booked: day of booking; at most 330 days before",
+        "seen: when it was seen",
+    )
+    (tmp_path / "codes.md").write_text("".join(f"- {one}\n" for one in said))
+    columns = yaml.safe_load(nacre.draft_schema(frame, document=tmp_path / "codes.md"))["columns"]
+    assert [columns[name]["resolution"] for name in frame] == ["day", "day", "second"]

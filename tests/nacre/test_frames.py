@@ -95,6 +95,8 @@ def test_a_report_that_somebody_changed_is_no_source_of_a_mean(home, tmp_path):
         ([50.0, 51.0], [1.0, 1.0], (0, 100), ["", ""]),  # either is known well, though not which is larger
         ([50.0, 20.0, 21.0], [1.0, 9.0, 1.0], (0, 100), ["", "", ""]),  # the second is surely less than the first
         ([50.0, 90.0, 70.0], [1.0, 1.0, 20.0], (0, 100), ["", "", ALIKE]),
+        ([20.0, 20.0, 40.0], [4.0, 4.0, 4.0], (0, 100), [ALIKE, ALIKE, ""]),
+        ([20.0] * 20 + [29.5], [4.0] * 21, (0, 100), [ALIKE] * 21),  # of so many, noise pushes one up so far
         ([5.0, 90.0], [4.0, 1.0], (0, 100), [LARGER, ""]),
         ([5.0, 90.0], [4.0, 1.0], (-100, 100), ["", ""]),  # near 0 is a mean like any other
         ([50.0, 90.0], [1.0, 26.0], (0, 100), ["", WIDE]),

@@ -398,6 +398,9 @@ def test_a_column_that_gives_the_target_away_is_named_unless_the_target_hardly_v
     assert "models of died that see discharge, which settles in 98 % of the rows or more whether it is yes" in said(
         sorted_columns.care
     )
+    after = {"name": "notice", "ordered": False, "labels": ["a"], "follows": ["died"], "shares_within": 0.01}
+    derived = uses(facts | {"derived": [after, {**after, "name": "other", "follows": ["ward"]}]})
+    assert "models of died that see notice, which the schema derives from it" in said(derived.care)
     target["synthetic"] = [0.96, 0.04]
     assert giving_away(facts) == [] == giving_away(report(target))
 

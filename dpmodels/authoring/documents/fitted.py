@@ -56,7 +56,9 @@ def bounds_of(keys: Keys, facts: Facts) -> Keys:
             key: TODO if end is None else whole(end) for key, end in zip(("min", "max"), ends, strict=True)
         } | further
     if keys["type"] == "datetime":
-        resolution = "day" if facts.kind == "date" else facts.resolution or keys["resolution"]
+        of_days = all(end is not None and type(end.value) is date for end in (facts.low, facts.high))
+        open_to = "day" if of_days and facts.kind is None and keys["resolution"] == TODO else keys["resolution"]
+        resolution = "day" if facts.kind == "date" else facts.resolution or open_to
         least, most = (_moment(end, into, resolution == "day") for end, into in ((facts.low, 1), (facts.high, -1)))
         return {"min": least, "max": most, "resolution": resolution}
     return {}

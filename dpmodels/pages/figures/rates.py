@@ -4,7 +4,7 @@ Privacy: post-processing of a publishable report.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.relations import Relation
@@ -78,6 +78,20 @@ def giving_away(report: Facts) -> list[str]:
     if not rates or max(whole := whole_rate(report), 1 - whole) > OPEN:
         return []
     return [report["columns"][one["column"]]["name"] for one in rates["columns"] if _settled(one) >= GIVEN]
+
+
+def models_that_see(report: Facts, dropped: Collection[str], named: Callable[[Sequence[str]], str]) -> Iterator[str]:
+    """Warn of models of the target that see what settles it, or what follows from it; ``named`` joins names."""
+    rates = report.get("rates")
+    if not rates:
+        return
+    target = report["columns"][rates["target"]]["name"]
+    if giving := [name for name in giving_away(report) if name not in dropped]:
+        one = "which" if len(giving) == 1 else "each of which"
+        settles = f"{one} settles in {percent(GIVEN)} of the rows or more whether it is {rates['class']}"
+        yield f"models of {target} that see {named(giving)}, {settles}"
+    if following := [one["name"] for one in report.get("derived", ()) if target in one["follows"]]:
+        yield f"models of {target} that see {named(following)}, which the schema derives from it"
 
 
 def _settled(rates: Facts) -> float:
