@@ -139,6 +139,7 @@ def officer(
 
     Example: nacre ledger officer patients --name "Ada Smith" --key officer.pub --reason "policy of 2026"
     """
+    from dpmodels.keys import fingerprint
     from dpmodels.ledger.approval import Officer
     from flows.command_line.ledger_show import show_accounts
 
@@ -146,7 +147,10 @@ def officer(
         raise NacreError("name the officer with --name and --key, or nobody with --nobody")
     signer = Officer.read(officer_name, key) if key and not nobody else None
     book = existing_ledger(home, ledger)
-    show_accounts(book, [book.change_cap(name, reason=reason, officer=signer, **_signing(signing_key))], as_json)
+    account = book.change_cap(name, reason=reason, officer=signer, **_signing(signing_key))
+    by = f"{signer.name}, by the key whose SHA-256 is {fingerprint(signer.public_key)}" if signer else "nobody"
+    echo(f"charges of {name} are signed by: {by}", err=True)
+    show_accounts(book, [account], as_json)
 
 
 @app.command("moved")

@@ -421,7 +421,8 @@ def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home)
     assert (means.within[known] == 1.96 * means.noise[known]).all()
     wards = nacre.marginals(name, "ward", home=home).set_index("ward")["count"]
     north = nacre.means(name, "ward", value="north", home=home)
-    assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum()) and north["count"][0] == pytest.approx(wards.sum())
+    assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum())
+    assert north["count"][0] == pytest.approx(wards.sum())
     for column, value, says in (
         ("ward", None, "value='CATEGORY' asks for the share of one"),
         ("ward", "nroth", "does not count value='nroth' of ward by itself; .*did you mean `north`"),
