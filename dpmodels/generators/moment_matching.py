@@ -141,7 +141,7 @@ class MomentTarget:
         pairs = int((np.outer(free, free) * np.triu(self.paired)).sum())
         return self.tolerance * self.noise * math.sqrt(len(self.share) * max(pairs, 1))
 
-    def held(self, probabilities: Tensor) -> "MomentTarget | None":
+    def with_relations(self, probabilities: Tensor) -> "MomentTarget | None":
         """Return what a mixture has already, plus what it lacks of relations that stand out of the noise.
 
         They are those of all classes together, and each class gets its share: where one class alone came closer, how
@@ -224,7 +224,7 @@ class MomentMatching(TrainingLoop):
         log_shares = (target.one_way / target.share[:, None].clamp_min(1e-9)).clamp_min(1e-5).log()
         self.mixture = MixtureNetwork(log_shares, target.sizes, self.components, spec.directions, seed).to(device)
         self.optimizer = torch.optim.Adam(self.mixture.parameters(), lr=spec.learning_rate, betas=BETAS)
-        self.target, self.device, self.cooling, self.is_held = target, device, spec.cooling, False
+        self.target, self.device, self.cooling, self.goes_on_for_relations = target, device, spec.cooling, False
         self.share, self.one_way = target.share.to(device), target.one_way.to(device)
         self.noisy = target.noisy.to(device)
         self.strips = [replace(strip, mask=strip.mask.to(device)) for strip in target.strips()]
@@ -240,10 +240,10 @@ class MomentMatching(TrainingLoop):
         """Train to the end, from the checkpoint if there is one. Shapes: returns [classes, K, D] on the CPU."""
         self.train(checkpoint, progress)
         steps = min(self.spec.strong_steps, self.spec.steps - self.end)
-        held = self.target.held(self.probabilities()) if steps else None
-        if held:
-            self.aim(held)
-            self.end, self.cooling, self.is_held = self.end + steps, steps, True
+        relations = self.target.with_relations(self.probabilities()) if steps else None
+        if relations:
+            self.aim(relations)
+            self.end, self.cooling, self.goes_on_for_relations = self.end + steps, steps, True
             self.train(None, progress)  # so few that a training that dies among them takes them all again
         return self.probabilities()
 
@@ -292,7 +292,7 @@ class MomentMatching(TrainingLoop):
         """Take one step of Adam on the closed-form loss."""
         loss = self.loss()
         self.improve(self.optimizer, self.spec.learning_rate, loss)
-        goes_on = self.end == self.spec.steps and not self.is_held
+        goes_on = self.end == self.spec.steps and not self.goes_on_for_relations
         if goes_on and self.step % LOOK_EVERY == 0 and self.misfit() <= 1:
             self.end = min(self.step + 1 + self.spec.cooling, self.end)
         return loss.detach()

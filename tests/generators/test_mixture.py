@@ -117,15 +117,15 @@ def flat_target(stddev: float, related: float) -> tuple[MomentTarget, torch.Tens
 
 def test_a_fit_goes_on_for_relations_that_stand_out_and_leaves_what_it_has_met():
     spec = MixtureSpec(components=64, directions=4, steps=400, cooling=10)
-    for related, is_held in ((0.9, True), (0.0, False)):
+    for related, goes_on in ((0.9, True), (0.0, False)):
         measured, truth = flat_target(0.0035, related)
         short, whole = (
             MomentMatching(measured, each, seed=1, device="cpu")
             for each in (spec.model_copy(update={"strong_steps": 0}), spec)
         )
         before, after = (each.run(None)[0] for each in (short, whole))
-        assert whole.is_held == is_held and whole.end == short.end + 60 * is_held < 400
-        if not is_held:
+        assert whole.goes_on_for_relations == goes_on and whole.end == short.end + 60 * goes_on < 400
+        if not goes_on:
             assert torch.equal(before, after)
             continue
         tables = [each.T @ each / len(each) for each in (before, after)]
@@ -144,13 +144,13 @@ def test_every_class_gets_its_share_of_a_relation_that_one_of_them_shows():
     both = replace(measured, share=shares, one_way=ones, two_way=pairs[0], noisy=pairs[1])
     independent, lacks = torch.full((2, 5, 48), 0.125), list[torch.Tensor]()
     for each, mixture in ((measured, independent[:1]), (both, independent)):
-        held = each.held(mixture)
-        assert held
-        lacks.append(held.two_way - each.share[:, None, None] / 64)
+        related = each.with_relations(mixture)
+        assert related
+        lacks.append(related.two_way - each.share[:, None, None] / 64)
     assert torch.allclose(lacks[1][:, :8, 8:16], shares[:, None, None] * lacks[0][:, :8, 8:16], atol=1e-6)
     assert lacks[0][:, :8, 8:16].norm() > 0.03 and lacks[1][:, :8, 16:].abs().max() < 1e-6
-    assert not replace(both, together=3.0).held(independent)
-    assert not replace(both, tolerance=0.5).held(independent)
+    assert not replace(both, together=3.0).with_relations(independent)
+    assert not replace(both, tolerance=0.5).with_relations(independent)
 
 
 def test_a_model_lacks_what_stands_out_of_the_noise_alone():
@@ -185,7 +185,7 @@ def test_a_training_that_dies_while_it_cools_down_resumes_at_the_same_bits(tmp_p
     spec = MixtureSpec(components=64, directions=4, steps=400, cooling=30, checkpoint_every=5)
     straight = MomentMatching(noisy_target(0.02), spec, seed=1, device="cpu")
     done = straight.run(None)
-    assert straight.is_held
+    assert straight.goes_on_for_relations
     cooled = straight.end - spec.strong_steps
     late = MixtureSpec(**{**spec.model_dump(), "checkpoint_every": cooled - 10})
     broken, resumed = (MomentMatching(noisy_target(0.02), late, seed=1, device="cpu") for _ in range(2))

@@ -120,7 +120,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     if any(cell.heading != "values" for cell in bounds) and any(cell.heading == "values" for cell in bounds):
         bounds = [Cell(one.heading, one.text, False) for one in bounds if one.heading != "values"]
     sure = {cell.heading for cell in bounds if cell.is_sure}
-    is_sure = all(cell.is_sure for cell in bounds) and not _is_qualified(words) and _is_told_once(words, bounds)
+    is_sure = all(cell.is_sure for cell in bounds) and not _is_qualified(words) and _is_unambiguous(words, bounds)
     is_length = kind_of(row.get("type", "")) == "text" and any(one.heading != "values" for one in bounds)
     bounds = [cell for cell in bounds if cell.is_sure or cell.heading not in sure]
     if not bounds or len({cell.heading for cell in bounds}) < len(bounds):
@@ -140,7 +140,7 @@ def _is_qualified(words: str) -> bool:
     return bool(found - {*NARROWING, "no", "not"} or any(map(HEDGED.search, phrases)))
 
 
-def _is_told_once(words: str, bounds: list[Cell]) -> bool:
+def _is_unambiguous(words: str, bounds: list[Cell]) -> bool:
     """Tell whether a description says each bound once, of the scale itself, and no other number beside them.
 
     What was observed, or stands on a page, is no scale, and a count or a deviation beside two bounds says that somebody
