@@ -185,3 +185,13 @@ def with_shares(
     known = texts.map({one: float(one == asked) for one in labels})
     cells[figures[0]], cells[figures[1]] = known.astype(float), 0.0
     return cells
+
+
+def names_in(columns: Sequence[object]) -> list[str]:
+    """Return the names of columns that were given one by one, or as one list."""
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    names = [name for name in columns if isinstance(name, str)]
+    if len(names) < len(columns):
+        raise Unsuitable('columns must be names, as in marginals(run, "age", "income")')
+    return names

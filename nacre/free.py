@@ -1,11 +1,11 @@
 """More out of a release that is paid for, at no cost: rows under conditions, and its noisy tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from nacre.cells import Groups, columns_and_bins, joined, with_shares
+from nacre.cells import Groups, columns_and_bins, names_in
+from nacre.grouped import mean_of_report, means_by_groups
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -14,28 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from nacre.reporting import Report
-    from tasks.run.store import Run
     from tasks.stages.draw_rows import Drawn
 
 MOST_BEFORE = 2**40
 """Rows that identifiers may come after: those of trees are numbered by products of it."""
-INTERVAL = 1.96
-"""Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
-ERRORS = ["within", "standard_error", "noise", "inside"]
-DROWNED = "count is below 4 standard errors of it"
-BEYOND = "noise puts it beyond every value of the column"
-WIDE = "its interval spans the means of all counted ranges: name both columns in a workload, or spend more"
-LARGER = "its error exceeds the mean itself"
-ROUGH = 0.2
-"""Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
-DOUBTED = "the report says to use no mean of the column: noise hides values far out"
-ALIKE = "its error exceeds what groups surely differ by"
-"""Why a mean of a group is not to be taken at face value."""
-OF_ALL = "column"
-"""Heads the one entry of a mean of all rows, which is the name of the column."""
-EPOCH = "1970-01-01"
-"""The moment that means of dates are reckoned from, in seconds."""
 
 
 def sample(
@@ -146,7 +128,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     from nacre.listing import Listing
     from tasks.stages.noisy_tables import read_counts, read_tables
 
-    stored_run, names = run_of(run, home), _names_in(columns)
+    stored_run, names = run_of(run, home), names_in(columns)
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
     return Listing(pa.concat_tables(tables).to_pandas(date_as_object=False))
 
@@ -189,182 +171,7 @@ def means(
         NacreError: categories have no ``value``, edges are none, or the release counts none of these columns together.
     """
     groups, bins = columns_and_bins(by)
-    names, stored_run = _names_in(groups), run_of(run, home)
-    if not names and value is None and (whole := _of_report(stored_run, column)) is not None:
+    names, stored_run = names_in(groups), run_of(run, home)
+    if not names and value is None and (whole := mean_of_report(stored_run, column)) is not None:
         return whole
-    return _by_groups(stored_run, column, names, bins, value)
-
-
-def _by_groups(
-    run: "Run", column: str, names: list[str], bins: "Mapping[str, object]", value: object
-) -> "pd.DataFrame":
-    """Return the means of a column by groups, from the cells of all these columns; the arguments are as for ``means``.
-
-    ``bins`` are the edges of those columns whose cells are joined.
-    """
-    from tasks.stages.noisy_tables import apart
-
-    columns = [*names, *_names_in([column])]
-    figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
-    cells = marginals(run.name, *columns, home=run.home)
-    if bins:
-        cells = joined(cells, bins, columns, (figures[2], figures[3]))
-    cells = with_shares(cells, column, value, figures, _is_boolean(run, column))
-    _check_values(cells, figures[0], column, names)
-    counted = cells.dropna(subset=figures[0]).assign(**({} if names else {OF_ALL: column}))
-    groups = _means_of(counted.set_index(names or [OF_ALL]), *figures)
-    return _beside(counted, _doubted(groups, run, column), names or [OF_ALL])
-
-
-def _report_of(run: "Run") -> "Report | None":
-    """Return the report of a run; None before it has one."""
-    from nacre.reporting import Report
-
-    checked = run.finished("validate")
-    return None if checked is None else Report(checked.path)
-
-
-def _doubted(groups: "pd.DataFrame", run: "Run", column: str) -> "pd.DataFrame":
-    """Give each mean that has no reason the one of its column, where the report says to use no mean of it."""
-    report = _report_of(run)
-    columns = [] if report is None else report.facts.get("columns", ())
-    if any(one["name"] == column and "mean" in one.get("avoid", ()) for one in columns):
-        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
-    return groups
-
-
-def _of_report(run: "Run", column: str) -> "pd.DataFrame | None":
-    """Return the mean of all rows as the report states it; None where it states none, or leaves it open."""
-    import pandas as pd
-
-    from nacre.listing import Listing
-
-    report = _report_of(run)
-    if report is None:
-        return None
-    stated_means = (one for one in report.facts.get("columns", ()) if "mean" in one)
-    one = next((one for one in stated_means if one["name"] == column), None)
-    if one is None or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
-        return None
-    (stated,) = report.means[report.means["column"] == column].to_dict("records")
-    nulls = one["released"][one["labels"].index("null")] if "null" in one["labels"] else 0.0
-    figures = {"mean": stated["released"], "within": stated["within"], "standard_error": stated["within"] / INTERVAL}
-    count = report.facts["released_records"] * (1 - nulls)
-    unsplit = {"noise": float("nan"), "inside": float("nan")}
-    return Listing(pd.DataFrame([{OF_ALL: column, **figures, "count": count, "reason": stated["reason"], **unsplit}]))
-
-
-def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:
-    """Refuse a column of categories, and cells that hold nulls among values; ``value`` is the mean of a cell."""
-    if value not in cells:
-        shares = f"marginals(run, {', '.join(map(repr, [*names, column]))}) has shares"
-        raise Unsuitable(
-            f"column {column} has no numbers or dates; {shares}, and value='CATEGORY' asks for the share of one"
-        )
-    if (cells[value].isna() & (cells[column] != "null")).any():
-        raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
-
-
-def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> "pd.DataFrame":
-    """Lay what groups are called, and their bounds, beside their means; a figure makes way for a column of its name."""
-    from nacre.listing import Listing
-    from tasks.stages.noisy_tables import apart
-
-    ends = [apart(f"{name}_{end}", groups) for name in groups for end in ("low", "high")]
-    about = [each for each in cells if each in groups or each in ends]
-    heads = cells[about].drop_duplicates(groups)
-    heads = heads.astype(dict.fromkeys(groups, object))  # of a category `.map` makes another, which adds to nothing
-    means.columns = [apart(str(figure), groups) for figure in means]
-    return Listing(heads.join(means, on=groups).reset_index(drop=True))
-
-
-def _is_boolean(run: "Run", column: str) -> bool:
-    """Tell whether a column of a run's table, or of the root of its tree, is true or false."""
-    from dpmodels.contract.columns import Boolean
-
-    contract = run.plan.release.contract
-    table: Any = contract.tables[contract.root] if contract.kind == "tree" else contract
-    return isinstance(table.columns.get(column), Boolean)
-
-
-def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> "pd.DataFrame":
-    """Return the means of cells by the groups that are their index; the other arguments name the figures of a cell."""
-    import pandas as pd
-
-    from dpmodels.report.numbers import STANDS
-
-    is_dated = not pd.api.types.is_numeric_dtype(cells[value])
-    if is_dated:
-        since = cells[value] - pd.Timestamp(EPOCH)
-        cells = cells.assign(**{value: since.dt.total_seconds(), stddev: cells[stddev].dt.total_seconds()})
-
-    def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
-        return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
-
-    records = sums(cells[count])
-    known = records.where(records > STANDS * sums(cells[error] ** 2) ** 0.5)
-    mean = sums(cells[count] * cells[value]) / known
-    noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
-    inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
-    whole = (noise**2 + inside**2) ** 0.5
-    mean = _moved_in(mean, INTERVAL * whole, cells[value])
-    reason = _reasons(mean, whole, cells[value], is_dated)
-    lost = reason.isin((DROWNED, BEYOND))
-    figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": records, "reason": reason}
-    means = pd.DataFrame(figures | {"noise": noise, "inside": inside})
-    means.loc[lost, ["mean", *ERRORS]] = float("nan")
-    if is_dated:
-        seconds = means[["mean", *ERRORS]].round().apply(pd.to_timedelta, unit="s")
-        means = means.assign(**{"mean": pd.Timestamp(EPOCH) + seconds["mean"], **{one: seconds[one] for one in ERRORS}})
-    return means
-
-
-def _moved_in(mean: "pd.Series[float]", half: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[float]":
-    """Set a mean that is beyond all values to the nearest of them, where its interval reaches so far."""
-    nearest = mean.clip(values.min(), values.max())
-    return nearest.where((mean - nearest).abs() <= half, mean)
-
-
-def _reasons(
-    mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Series[float]", is_dated: bool = False
-) -> "pd.Series[str]":
-    """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
-
-    What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
-    group that noise put far away from the others has a wide interval, and adds little to it. A group may be relied on
-    whose interval, widened as so many groups need, does not reach the mean of all groups, weighed by their errors, or
-    is narrow beside the mean.
-    An error of dates is held beside all that they may be, since their 0 is no date of the data.
-
-    Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
-    """
-    import pandas as pd
-
-    half, (least, most) = INTERVAL * error, (values.min(), values.max())
-    differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
-    weights = 1 / error.clip(lower=1e-300) ** 2
-    middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
-    groups = max(int(mean.notna().sum()), 1)  # the one of them that noise pushed up most is no finding (Bonferroni)
-    reach = half * NormalDist().inv_cdf(1 - 0.025 / groups) / INTERVAL
-    is_rough = (half > ROUGH * (most - least if is_dated else mean.abs())) & ((mean - middle).abs() <= reach)
-    tests = {  # the last that holds is said
-        ALIKE: (half > differ) & is_rough & (mean.notna().sum() > 1),
-        LARGER: (half > mean.abs()) & (least >= 0 and not is_dated),
-        WIDE: (2 * half >= most - least) & (most > least),
-        BEYOND: (mean < least) | (mean > most),
-        DROWNED: mean.isna(),
-    }
-    reason = pd.Series("", index=mean.index)
-    for why, holds in tests.items():
-        reason = reason.mask(holds, why)
-    return reason
-
-
-def _names_in(columns: Sequence[object]) -> list[str]:
-    """Return the names of columns that were given one by one, or as one list."""
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        columns = columns[0]
-    names = [name for name in columns if isinstance(name, str)]
-    if len(names) < len(columns):
-        raise Unsuitable('columns must be names, as in marginals(run, "age", "income")')
-    return names
+    return means_by_groups(stored_run, column, names, bins, value)

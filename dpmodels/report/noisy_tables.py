@@ -3,7 +3,9 @@
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,6 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.contract.columns import Continuous, Datetime, Derived
+from dpmodels.contract.derivation.tariff import written_table
+from dpmodels.contract.derivation.terms import terms_of
+from dpmodels.contract.formula import names_in
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
@@ -19,6 +24,7 @@ from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
+from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
@@ -55,6 +61,128 @@ class Counts(NamedTuple):
     ticks: dict[str, str]
 
 
+class Cells(NamedTuple):
+    """A table of groups beside what something is in them, a row a cell.
+
+    Attributes:
+        counts: of all columns that were counted together for it.
+        groups: what each row is called by a column that follows from another one, by the name of that column.
+        moments: mean and standard deviation, in every row, of what a formula gives; None without a formula.
+    """
+
+    counts: Counts
+    groups: dict[str, list[str]]
+    moments: Moments | None
+
+
+class Counted:
+    """The tables that a release counts, and what the columns are that follow from counted ones.
+
+    Raises:
+        Unsuitable: its method releases no counts.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self.measured, self.combined, self.values = _tables_of(release)
+        self.contract = release.line.contract
+        table: Any = self.contract.tables[self.contract.root] if self.contract.kind == "tree" else self.contract
+        self.columns: Mapping[str, Any] = getattr(table, "columns", {})
+
+    def over(self, names: Sequence[str]) -> tuple[str, NoisyTable] | None:
+        """Return the table of some columns whose counts have the least noise, and its kind; None if there is none.
+
+        Counts that were released by the classes of the target are added up where these are not asked for.
+        """
+        every = _of_kinds(self.measured, self.combined)
+        known = [(kind, each) for kind, table in every if (each := table.over(names)) is not None]
+        return min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size), default=None)
+
+    def cells(self, names: Sequence[str], formula: str = "") -> Cells:
+        """Return the cells of columns that make groups, with what a formula gives in them.
+
+        Args:
+            names: the columns; one that follows from another one has its values.
+            formula: of columns that are counted together with these; empty for none.
+
+        Raises:
+            Unsuitable: the columns are not counted together, or their cells tell too little.
+        """
+        follows = {name: one for name in names if isinstance(one := self.columns.get(name), Derived)}
+        for name, one in follows.items():
+            if len(one.operands) > 1:
+                raise Unsuitable(_uncounted(name, self._counted, self.contract))
+        bases = [follows[name].operands[0] if name in follows else name for name in names]
+        every = list(dict.fromkeys([*bases, *(names_in(formula) if formula else ())]))
+        kind, table = self._table(every)
+        places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
+        for name, one in follows.items():
+            axis = every.index(one.operands[0])
+            each = labels_of(one, table.cells_of[axis], self.values)
+            labels[name] = [each[place] for place in places[axis]]
+        moments = moments_of(formula, table, self.values, self.columns) if formula else None
+        return Cells(self._rows(kind, table), labels, moments)
+
+    def terms(self, names: Sequence[str], column: str) -> list[str]:
+        """Return formulas whose sum a column that follows from others is; one empty text for any other column.
+
+        It is the whole formula where its columns are counted together, beside those in ``names``, and else its terms.
+
+        """
+        one = self.columns.get(column)
+        if not isinstance(one, Derived) or (one.values is not None and one.kind != "number"):
+            return [""]
+        if one.values is not None:
+            return [written_table(str(one.of), {str(key): float(value) for key, value in one.values.items()})]
+        formula = str(one.formula)
+        bases = [base for name in names for base in getattr(self.columns.get(name), "operands", (name,))]
+        is_whole = self.over(list(dict.fromkeys([*bases, *one.operands]))) is not None
+        return [formula] if is_whole else terms_of(formula)
+
+    def mean(self, column: str) -> tuple[float, float] | None:
+        """Return the mean of a column that a formula gives, and by what standard deviation it is off; None if unknown.
+
+        The mean of a sum is the sum of the means of its terms, where none of their columns has nulls.
+        """
+        try:
+            tables = [(term, self._table(names_in(term))[1]) for term in self.terms((), column)]
+            moments = [(table, moments_of(term, table, self.values, self.columns)) for term, table in tables]
+        except Unsuitable:
+            return None
+        means = [mean_of(*one) for one in moments]
+        has_nulls = any(np.isnan(one[0]).any() for _, one in moments)
+        if None in means or not means or (len(means) > 1 and has_nulls):
+            return None
+        return sum(one[0] for one in means if one), math.hypot(*(one[1] for one in means if one))
+
+    def counts(self, names: Sequence[str]) -> Counts:
+        """Return the rows of the table of some columns.
+
+        Raises:
+            Unsuitable: the columns are not counted together.
+        """
+        return self._rows(*self._table(names))
+
+    def _table(self, names: Sequence[str]) -> tuple[str, NoisyTable]:
+        for name in names:
+            if name not in self._counted:
+                raise Unsuitable(_uncounted(name, self._counted, self.contract))
+        if len(set(names)) < len(names):
+            raise Unsuitable(f"name each of the columns {', '.join(names)} once")
+        if (best := self.over(names)) is None:
+            rule = "ask for columns of one of its tables, which a call without columns lists"
+            raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
+        return best
+
+    @cached_property
+    def _counted(self) -> list[str]:
+        return list(dict.fromkeys(name for table in (*self.measured, *self.combined) for name in table.names))
+
+    def _rows(self, kind: str, table: NoisyTable) -> Counts:
+        columns = {name: self.values.columns[name] for name in table.names}
+        ticks = {name: column.tick for name, column in columns.items() if isinstance(column, Datetime)}
+        return Counts(_rows(0, kind, table, self.values, asked=True), ticks)
+
+
 def noisy_tables(release: Release) -> Iterator[pa.Table]:
     """Yield the rows of all tables that a release holds, some tables at a time.
 
@@ -70,31 +198,6 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
             rows = []
     if rows:
         yield pa.concat_tables(rows)
-
-
-def noisy_table(release: Release, names: Sequence[str]) -> Counts:
-    """Return the rows of the table of some columns whose counts have the least noise.
-
-    Counts that were released by the classes of the target are added up where these are not asked for.
-
-    Raises:
-        Unsuitable: its method releases no counts, or none of these columns together.
-    """
-    measured, combined, values = _tables_of(release)
-    counted = dict.fromkeys(name for table in (*measured, *combined) for name in table.names)
-    for name in names:
-        if name not in counted:
-            raise Unsuitable(_uncounted(name, list(counted), release.line.contract))
-    if len(set(names)) < len(names):
-        raise Unsuitable(f"name each of the columns {', '.join(names)} once")
-    known = [(kind, each) for kind, table in _of_kinds(measured, combined) if (each := table.over(names)) is not None]
-    if not known:
-        rule = "ask for columns of one of its tables, which a call without columns lists"
-        raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
-    kind, best = min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size))
-    columns = {name: values.columns[name] for name in names}
-    ticks = {name: column.tick for name, column in columns.items() if isinstance(column, Datetime)}
-    return Counts(_rows(0, kind, best, values, asked=True), ticks)
 
 
 def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:

@@ -21,6 +21,7 @@ from dpmodels.contract.workload import named_pairs
 from dpmodels.methods.parts.marginals import Marginal, Marginals
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
+from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
 from dpmodels.report.derived.shares import derived_facts
@@ -35,6 +36,7 @@ from dpmodels.report.fidelity import (
     number_moves,
 )
 from dpmodels.report.largest import counted_together, largest_cell
+from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.pair import Pair
 from dpmodels.report.pairs import Places, pair_facts, pairs_of
@@ -85,7 +87,7 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": columns,
-        **_derived(line.contract, tally, first, columns, pairs if together else {}),
+        **_derived(release, tally, first, columns, pairs if together else {}),
         "pairs": together,
         **_rates(overview, measured, summed),
         "fit": _looks(line, fit),
@@ -235,17 +237,19 @@ def table_of_column(contract: Contract, name: str) -> dict[str, str]:
 
 
 def _derived(
-    contract: Contract,
+    release: Release,
     tally: CellTally,
     first: Sequence[Any],
     columns: Sequence[dict[str, Any]],
     pairs: Mapping[Places, Pair],
 ) -> dict[str, Any]:
     """Describe the columns of a table that follow from others, by the first synthetic rows; trees.py has others."""
+    contract = release.line.contract
     if not contract.is_table or not first or not (derived := table_of(contract).flat.derived):
         return {}
-    records = Records.concat(first)
-    facts = derived_facts(derived, tally.codec, records, columns, weights_of(contract, records), pairs)
+    records, weights = Records.concat(first), weights_of(contract, Records.concat(first))
+    mean_of = Counted(release).mean if pairs and weights is None else lambda _: None
+    facts = derived_facts(derived, tally.codec, records, columns, weights, pairs, mean_of=mean_of)
     return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
-from dpmodels.report.noisy_tables import Counts, noisy_table, noisy_tables
+from dpmodels.report.derived.counted import NULL
+from dpmodels.report.noisy_tables import PARTS, Counted, Counts, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
@@ -56,22 +58,67 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
         Unsuitable: it has released no counts, or none of these columns together.
     """
     release = _release_of(run)
-    return _tidy(noisy_table(release, columns)).replace_schema_metadata({FOOTER: release.entry})
+    return _tidy(Counted(release).counts(columns)).replace_schema_metadata({FOOTER: release.entry})
+
+
+def read_cells(run: Run, groups: Sequence[str], column: str) -> list[pa.Table]:
+    """Return the cells of a column beside those of the columns that make groups, as tables like ``read_counts``.
+
+    Of a column that follows from others they are several, one for each term of its formula whose columns are counted
+    by themselves: the mean of it is the sum of theirs.
+
+    Raises:
+        ArtifactError: the run has released nothing yet.
+        Unsuitable: it has released no counts, or not those that are needed together.
+    """
+    counted = Counted(_release_of(run))
+    return [_of_term(counted, groups, column, term) for term in counted.terms(groups, column)]
+
+
+def _of_term(counted: Counted, groups: Sequence[str], column: str, term: str) -> pa.Table:
+    """Lay the cells of groups out beside a column, or beside what a term of its formula gives."""
+    names = [*groups, column]
+    cells = counted.cells(groups if term else names, term)
+    tidy = _columns(cells.counts, names)
+    for name, labels in cells.groups.items():
+        tidy[name] = pa.array(labels, pa.string()).dictionary_encode()
+    if cells.moments is not None:
+        means, stddevs = (one.ravel() for one in cells.moments)
+        is_null = np.isnan(means)
+        labels = [PARTS.join(row) for row in cells.counts.rows["cells"].to_pylist()]
+        tidy[column] = pa.array(np.where(is_null, NULL, labels), pa.string()).dictionary_encode()
+        for figure, values in (("mean", means), ("stddev", stddevs)):
+            tidy[apart(f"{column}_{figure}", names)] = pa.array(values, mask=is_null)
+    ordered = {name: tidy[name] for name in (*names, *(tidy.keys() - {*names})) if name in tidy}
+    return pa.table(ordered | _counts(cells.counts, names))
 
 
 def _tidy(counts_of: Counts) -> pa.Table:
     """Lay counts out with a column for each column of theirs, whose cells keep their order; numbers have bounds."""
-    table, columns = counts_of.rows, counts_of.rows["columns"][0].as_py()
-    rows, tidy = table.select(["cells", *NUMBERS]).to_pydict(), dict[str, pa.Array]()
-    for axis, name in enumerate(columns):
+    names = counts_of.rows["columns"][0].as_py()
+    return pa.table(_columns(counts_of, names) | _counts(counts_of, names))
+
+
+def _columns(counts_of: Counts, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return what the cells of those columns that have a name in ``names`` are called, and what lies in them."""
+    table, tidy = counts_of.rows, dict[str, pa.Array]()
+    rows = table.select(["cells", *NUMBERS]).to_pydict()
+    for axis, name in enumerate(table["columns"][0].as_py()):
+        if name not in names:
+            continue
         tidy[name] = pa.array([row[axis] for row in rows["cells"]], pa.string()).dictionary_encode()
         numbers = {f"{name}_{part}": [row[axis] for row in rows[part]] for part in NUMBERS}
         if any(low is not None for low in numbers[f"{name}_low"]):
             tick = counts_of.ticks.get(name, "")
-            tidy |= {apart(figure, columns): _side(side, figure, tick) for figure, side in numbers.items()}
-    counts = table["count"].to_numpy()
+            tidy |= {apart(figure, names): _side(side, figure, tick) for figure, side in numbers.items()}
+    return tidy
+
+
+def _counts(counts_of: Counts, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the counts of cells, with their errors and shares, under names that no column has."""
+    table, counts = counts_of.rows, counts_of.rows["count"].to_numpy()
     figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
-    return pa.table(tidy | {apart(name, columns): pa.array(values) for name, values in figures.items()})
+    return {apart(name, names): pa.array(values) for name, values in figures.items()}
 
 
 def _side(side: Sequence[float | None], figure: str, tick: str) -> pa.Array:

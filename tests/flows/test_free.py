@@ -18,7 +18,7 @@ import nacre
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
 from dpmodels.releases.release import read_release
-from nacre.free import ALIKE, DOUBTED, DROWNED
+from nacre.grouped import ALIKE, DOUBTED, DROWNED
 from tasks.run.store import Run
 from tests.kit.errors import refused
 from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic

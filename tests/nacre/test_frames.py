@@ -12,7 +12,7 @@ import yaml
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.pages.figures.relations import likely_relations, relations
-from nacre.free import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
+from nacre.grouped import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from nacre.reporting import Report, _group
 from tasks.run.store import Run
 from tests.hand_off.make_golden import GOLDEN

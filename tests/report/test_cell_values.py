@@ -9,7 +9,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.releases.release import Release
-from dpmodels.report.noisy_tables import noisy_table
+from dpmodels.report.noisy_tables import Counted
 from tests.kit.reports import release_of
 
 TOP = 500_000
@@ -35,7 +35,7 @@ def claims(rows: int) -> pa.Table:
 
 
 def cells_of(release: Release, *names: str) -> pd.DataFrame:
-    frame = noisy_table(release, names).rows.to_pandas()
+    frame = Counted(release).counts(names).rows.to_pandas()
     parts = {part: [row[-1] for row in frame[part]] for part in ("cells", "low", "high", "mean", "stddev")}
     return pd.DataFrame({**parts, "count": frame["count"]}).drop_duplicates("cells").set_index("cells")
 

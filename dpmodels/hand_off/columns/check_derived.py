@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import LABEL, REQUIRED, STATES, WITHIN, is_drawn
 from dpmodels.hand_off.columns.figures import are_figures
@@ -47,11 +48,35 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
-        and figures in ({}, known_means(column, report["columns"], prefix))
+        and (
+            figures in ({}, known_means(column, report["columns"], prefix))
+            or _is_counted(facts, column, schema, report)
+        )
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
         and (facts.get("axis") is None or (facts["ordered"] and is_drawn(facts["axis"])))
         and facts["verdict"] == verdict(facts)
+    )
+
+
+def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) -> bool:
+    """Tell whether a mean may be stated by counts, and lies with all that is said of it where the formula reaches."""
+    from dpmodels.report.derived.means import has_counted_mean
+
+    operands = [one for one in report["columns"] if one["name"] in column.operands]
+    if not has_counted_mean(column, schema.columns, operands) or "mean" not in facts or "p99" in facts:
+        return False
+    low, high = reach(str(column.formula), schema.columns)
+    slack = ROUNDED * max(1.0, abs(low), abs(high))
+    stated = {key: facts["mean"].get(key) for key in ("estimate", "expected_error", "synthetic", "synthetic_stddev")}
+    ends = facts.get("unseen", {"means": []}).get("means")
+    return (
+        facts["mean"].keys() == stated.keys()
+        and facts.get("unseen", {}).keys() <= {"means"}
+        and all(type(one) in (int, float) for one in (*stated.values(), *ends))
+        and len(ends) in (0, 2)
+        and stated["expected_error"] > 0
+        and all(low - slack <= one <= high + slack for one in (stated["estimate"], *ends))
     )
 
 

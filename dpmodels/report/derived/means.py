@@ -1,6 +1,7 @@
-"""What the mean of a derived column is, where its formula adds multiples of columns whose means are stated.
+"""What the mean of a derived column is, where it follows from means that are stated, or from counts.
 
-The mean of such a sum is the sum of their means, and is off by no more than the sum of what they are off by.
+The mean of a sum of multiples of columns is that sum of their means, and is off by no more than the sum of what they
+are off by. That of any other formula follows from the counts of its columns together (counted.py).
 
 Privacy: post-processing of what a report says of other columns, and of the public schema.
 """
@@ -9,11 +10,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from dpmodels.arrays import Floats
 from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.reach import reach
+from dpmodels.contract.formula import moment_of
+from dpmodels.pages.glance import unresolved
 from dpmodels.statistics.digits import beside
 from dpmodels.statistics.normal import NORMAL_95
 
+CHANGED = ("clip", "other", "nearest")
+"""What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 EXACT = (None, "int64", "float64")
 """Types that keep what a formula gives, but for its rounding."""
 FIGURES = ("mean", "p99", "unseen")
@@ -36,8 +45,7 @@ def known_means(column: Derived, reported: Sequence[Mapping[str, Any]], prefix: 
     have_nulls = any("null" in one["labels"] for _, one in parts)
     if not parts or not all(_is_stated(one, "mean") for _, one in parts) or (have_nulls and len(parts) > 1):
         return {}
-    decimals = 0 if column.dtype == "int64" else column.round
-    rounding = 0.0 if decimals is None else 0.5 / 10**decimals / NORMAL_95
+    rounding = _rounding(column)
     error = sum(abs(slope) * one["mean"]["expected_error"] for slope, one in parts)
     if not rounding <= error < math.inf or column.dtype not in EXACT:
         return {}  # what a type or its rounding makes of the values may be more than the error
@@ -59,6 +67,65 @@ def known_means(column: Derived, reported: Sequence[Mapping[str, Any]], prefix: 
         quantile = beside(sum_of.constant + slope * one["p99"]["estimate"], error)
         known["p99"] = {"estimate": quantile, "expected_error": _in_three(error)}
     return known
+
+
+def counted_mean(
+    column: Derived,
+    columns: Mapping[str, Any],
+    reported: Sequence[Mapping[str, Any]],
+    mean: tuple[float, float],
+    synthetic: Sequence[float] | Floats,
+) -> dict[str, Any]:
+    """Return what a report says of the mean of a formula, which follows from counts; nothing where it may be far off.
+
+    Args:
+        column: what it follows from.
+        columns: those of the schema.
+        reported: what the report says of those that were measured.
+        mean: as the counts have it, and the standard deviation that it is off by.
+        synthetic: the values of synthetic rows that are not null.
+    """
+    operands = [one for one in reported if one["name"] in column.operands]
+    if not has_counted_mean(column, columns, operands) or not len(synthetic):
+        return {}
+    made, stddev = float(np.mean(synthetic)), float(np.std(synthetic))
+    low, high = reach(str(column.formula), columns)
+    estimate = min(max(mean[0], low), high)
+    error = math.hypot(mean[1], made - estimate)
+    if not _rounding(column) <= error < math.inf:
+        return {}
+    records = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
+    ends = [estimate + records * (end - estimate) for end in (low, high)]
+    known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
+    known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
+    return known | ({"unseen": {"means": [beside(end, error) for end in ends]}} if records else {})
+
+
+def has_counted_mean(column: Derived, columns: Mapping[str, Any], operands: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether a report may state a mean of a formula by counts, if there are any of its columns together.
+
+    Args:
+        column: what it follows from.
+        columns: those of the schema.
+        operands: what the report says of the columns that it follows from.
+    """
+    return (
+        column.formula is not None
+        and column.dtype in EXACT
+        and affine_of(column.formula) is None
+        and moment_of(column.formula, columns) is None
+        and math.isfinite(sum(map(abs, reach(column.formula, columns))))
+        and {one["name"] for one in operands} == {*column.operands}
+        and not any(getattr(columns[name], "outside", "") in CHANGED for name in column.operands)
+        and all(_is_stated(one, "mean") for one in operands if "mean" in one)
+        and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in operands)
+    )
+
+
+def _rounding(column: Derived) -> float:
+    """Return what rounding adds to the standard deviation of a mean at most."""
+    decimals = 0 if column.dtype == "int64" else column.round
+    return 0.0 if decimals is None else 0.5 / 10**decimals / NORMAL_95
 
 
 def _is_stated(one: Mapping[str, Any], figure: str) -> bool:

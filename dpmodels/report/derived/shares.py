@@ -7,8 +7,7 @@ of a formula of two columns, from what these are within together, as benchmarks.
 Privacy: post-processing of the synthetic rows, the public schema, and what a report says of other columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +28,8 @@ from dpmodels.generators.ends import steps_at
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
-from dpmodels.report.derived.means import known_means
+from dpmodels.report.derived.counted import named_value
+from dpmodels.report.derived.means import CHANGED, counted_mean, known_means
 from dpmodels.report.pair import Pair
 from dpmodels.report.within import DIGITS
 
@@ -43,8 +43,6 @@ MOST_POINTS = 2**40
 """Steps of its last decimal that a number may be from 0; beyond them it is taken to be a real one."""
 ZEROS, FEW_AMOUNTS = 0.05, 10
 """Part of the rows that are exactly 0 from which on these are no part of an axis; so few other values are no amount."""
-CHANGED = ("clip", "other", "nearest")
-"""What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 
 
 def derived_facts(
@@ -55,6 +53,7 @@ def derived_facts(
     weights: Floats | None = None,
     pairs: Mapping[tuple[int, int], Pair] = MappingProxyType({}),
     prefix: str = "",
+    mean_of: Callable[[str], tuple[float, float] | None] = lambda _: None,
 ) -> list[Facts]:
     """Describe the derived columns of a table, as a report describes its others.
 
@@ -66,6 +65,7 @@ def derived_facts(
         weights: of the rows, where they are not all alike. Shape: [B].
         pairs: every two columns that were counted together, by their places among ``columns``.
         prefix: what the names of a table's columns begin with in a report on several tables.
+        mean_of: the mean of a column by counts, and by what standard deviation it is off; None where that is unknown.
     """
     places = {name.removeprefix(prefix): place for place, name in enumerate(codec.columns) if name.startswith(prefix)}
     local = {name: codec.columns[prefix + name] for name in places}
@@ -89,6 +89,8 @@ def derived_facts(
         about |= changed_in(column, local, prefix)
         within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
         known = within | known_means(column, columns, prefix)
+        if (mean := mean_of(name)) is not None and weights is None and "axis" in about:
+            known |= counted_mean(column, local, columns, mean, _values_of(column, local, values))
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing else {}))
     return facts
@@ -199,11 +201,11 @@ def _kolmogorov(values: Floats, others: Floats) -> float:
 def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight: Floats) -> Facts:
     """Return the bins that a derived column is drawn as, with the share of the rows in each."""
     if column.values is not None:
-        return _of_categories([_named(one) for one in values.to_pylist()], names_of_values(column), weight)
+        return _of_categories([named_value(one) for one in values.to_pylist()], names_of_values(column), weight)
     stand_in, numbers = _on_interval(column, columns, values)
     null, is_zero = np.isnan(numbers), numbers == 0
     if stand_in is None:
-        names = [_named(value) for value in values.to_pylist()]
+        names = [named_value(value) for value in values.to_pylist()]
         return _of_categories(names, sorted({*names} - {"null"}), weight)
     states = {"exactly 0": is_zero & (isinstance(stand_in, Number) and _are_apart(numbers)), "null": null}
     inside = ~(states["exactly 0"] | null)
@@ -249,14 +251,7 @@ def _of_categories(values: Sequence[str], names: Sequence[str], weight: Floats) 
 
 def names_of_values(column: Derived) -> list[str]:
     """Name what a derived column may be looked up to be; nothing of a formula."""
-    return list(dict.fromkeys(map(_named, (column.values or {}).values())))
-
-
-def _named(value: Any) -> str:
-    """Write a value that is looked up, as those of categories are."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "null" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return list(dict.fromkeys(map(named_value, (column.values or {}).values())))
 
 
 def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) -> tuple[Interval | None, Floats]:
@@ -276,6 +271,12 @@ def _on_interval(column: Derived, columns: Mapping[str, Any], values: pa.Array) 
     if decimals is not None and max(-low, high) * 10.0**decimals > MOST_POINTS:
         decimals = None
     return Number(type="number", min=low, max=high, round=decimals), numbers
+
+
+def _values_of(column: Derived, columns: Mapping[str, Any], values: pa.Array) -> Floats:
+    """Return derived numbers that are not null."""
+    numbers = _as_floats(moment_of(str(column.formula), columns), values)
+    return numbers[~np.isnan(numbers)]
 
 
 def _as_floats(moment: Datetime | None, values: pa.Array) -> Floats:

@@ -1,0 +1,72 @@
+"""Formulas as sums of terms of few columns each, so that their means are sums of the terms' means.
+
+E (f + g) = E f + E g, however f and g depend on each other. So a formula needs no more columns counted together than
+its largest term has: ``fare * (1 - rate) + fee`` those of fare and rate, and fee by itself.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from dpmodels.contract.derivation.monotone import ORDERED
+from dpmodels.contract.formula import BETWEEN, names_in, parsed
+
+MOST_TERMS = 32
+"""Terms that a formula is written out as; one that has more stays whole."""
+
+
+def terms_of(formula: str) -> list[str]:
+    """Return formulas whose sum is a formula without faults; one whose columns another one has is part of that."""
+    terms = [ast.unparse(one) for one in _written_out(parsed(formula))]
+    if len(terms) > MOST_TERMS:
+        return [formula]
+    merged = list[tuple[set[str], str]]()
+    for text in sorted(terms, key=lambda one: -len(names_in(one))):
+        names = {*names_in(text)}
+        place = next((place for place, (others, _) in enumerate(merged) if names <= others), None)
+        if place is None:
+            merged.append((names, text))
+        else:
+            merged[place] = merged[place][0], f"{merged[place][1]} + {text}"
+    return [text for _, text in merged]
+
+
+def _written_out(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the terms of a part: of sums those of both sides, and of a product of sums all products of these."""
+    if _columns_of(node) <= 1:
+        yield node
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from map(_negative, _written_out(node.operand))
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from _written_out(node.left)
+        right = _written_out(node.right)
+        yield from map(_negative, right) if isinstance(node.op, ast.Sub) else right
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _columns_of(node) > 2:
+        for left in _written_out(node.left):
+            yield from (ast.BinOp(left, ast.Mult(), right) for right in _written_out(node.right))
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _columns_of(node) > 2:
+        yield from (ast.BinOp(left, ast.Div(), node.right) for left in _written_out(node.left))
+    else:
+        yield node
+
+
+def _columns_of(node: ast.expr) -> int:
+    return len(names_in(ast.unparse(node)))
+
+
+def _negative(node: ast.expr) -> ast.expr:
+    return ast.UnaryOp(ast.USub(), node)
+
+
+def needs_values(formula: str) -> Sequence[str]:
+    """Name the columns of which a formula needs to know each value: ranges of them tell too little of what it gives.
+
+    It is those of which it takes a remainder, a power, a weekday and the like, and those that it compares.
+    """
+    odd = [node for node in ast.walk(parsed(formula)) if isinstance(node, ast.expr) and _is_odd(node)]
+    return [name for node in odd for name in names_in(ast.unparse(node))]
+
+
+def _is_odd(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id not in (*ORDERED, *BETWEEN)
+    return isinstance(node, ast.Compare) or isinstance(getattr(node, "op", None), ast.Mod | ast.Pow)

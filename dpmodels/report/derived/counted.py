@@ -1,0 +1,222 @@
+"""The values of a formula in the cells of columns that were counted together, and their mean.
+
+Let c be the noisy count of a cell, s its noise_stddev, and m and d the mean and the standard deviation of what the
+formula gives of the values in the cell. Then the mean is sum c m / sum c. It is off by the noise, sqrt(sum (s (m -
+mean))^2) / sum c, and since values of one column may lie elsewhere in a cell beside those of another, by about
+sqrt(sum (c d)^2) / sum c.
+
+Privacy: post-processing of released counts and public noise scales.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats, Whole
+from dpmodels.contract.columns import Continuous, Modelled
+from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.monotone import is_monotone
+from dpmodels.contract.derivation.tariff import is_placed
+from dpmodels.contract.derivation.terms import needs_values
+from dpmodels.contract.formula import moment_of, names_in, reckon
+from dpmodels.errors import Unsuitable
+from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.report.bins import cell_label
+from dpmodels.report.cell_values import CellValues
+from dpmodels.report.numbers import STANDS
+
+RANGES = (
+    "the release counts {name} in ranges of several values each, of which {formula} cannot be told: its values in the "
+    "synthetic rows have no stated error"
+)
+SEVERAL = (
+    "the release counts {name} in cells such as {ends}, in which it has several values: group by {name} itself, of "
+    "numbers in bands such as by={{{name!r}: [0, 18, 65]}}"
+)
+HALVES = "the release counts {name} in cells that hold nulls among values"
+NULL = "null"
+Moments = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Values that stand for those in each cell of a column. Shapes: values and weights [cells, points].
+
+    NaN stands for null. Of numbers they are two, which have the mean and the standard deviation of those in the cell.
+    """
+
+    values: Floats
+    weights: Floats
+
+    @property
+    def are_exact(self) -> bool:
+        """Tell whether all points of each cell are one value."""
+        spread = np.where(self.weights > 0, self.values, self.values[:, :1]) - self.values[:, :1]
+        return not np.nan_to_num(spread).any()
+
+
+def values_in(name: str, numbers: Whole, values: CellValues) -> Points:
+    """Return the points of each cell of a column. Shapes: numbers, the cell of each fine one, [n].
+
+    Raises:
+        Unsuitable: a cell has nulls among values.
+    """
+    column = values.columns[name]
+    cells = int(numbers.max()) + 1
+    fine = [np.flatnonzero(numbers == cell) for cell in range(cells)]
+    if not isinstance(column, Continuous):
+        return _of_categories(name, column, fine)
+    points, weights = np.full((cells, 2), np.nan), np.full((cells, 2), 0.5)
+    first, last = column.grid.bounds
+    means, stddevs = values.of(name, numbers) or (np.empty(0), np.empty(0))
+    for cell, inside in enumerate(fine):
+        if inside[-1] < column.cells:
+            ends = float(first[inside[0]]), float(last[inside[-1]])
+            points[cell], weights[cell] = _two_points(float(means[cell]), float(stddevs[cell]), *ends)
+        elif column.zero_state is not None and inside.tolist() == [column.cells]:
+            points[cell] = 0.0
+        elif inside[0] < column.cells:
+            raise Unsuitable(HALVES.format(name=name))
+    return Points(points, weights)
+
+
+def _two_points(mean: float, stddev: float, low: float, high: float) -> Moments:
+    """Return two values between the ends of a cell, with weights, that have a mean and a standard deviation."""
+    below, above = min(stddev, max(mean - low, 0.0)), min(stddev, max(high - mean, 0.0))
+    if below < stddev and below > 0:
+        above = min(stddev**2 / below, max(high - mean, 0.0))
+    elif above < stddev and above > 0:
+        below = min(stddev**2 / above, max(mean - low, 0.0))
+    whole = below + above
+    weights = np.array([above, below]) / whole if whole else np.array([0.5, 0.5])
+    return np.array([mean - below, mean + above]), weights
+
+
+def _of_categories(name: str, column: Modelled, fine: Sequence[Whole]) -> Points:
+    """Return the numbers, or places, of the categories in each cell, all alike."""
+    codes = _codes(column, sum(map(len, fine)))
+    most = max(map(len, fine))
+    points, weights = np.zeros((len(fine), most)), np.zeros((len(fine), most))
+    for cell, inside in enumerate(fine):
+        if np.isnan(codes[inside]).any() and not np.isnan(codes[inside]).all():
+            raise Unsuitable(HALVES.format(name=name))
+        points[cell] = codes[inside[0]]
+        points[cell, : len(inside)], weights[cell, : len(inside)] = codes[inside], 1 / len(inside)
+    return Points(points, weights)
+
+
+def _codes(column: Modelled, size: int) -> Floats:
+    """Return the number, or place, of each category as a formula has it, NaN of those that the schema does not list."""
+    keys = getattr(column, "keys", ())
+    codes = np.full(size, np.nan)
+    codes[: len(keys)] = np.arange(len(keys)) if is_placed(column) else [float(key) for key in keys]
+    return codes
+
+
+def moments_of(formula: str, table: NoisyTable, values: CellValues, columns: Mapping[str, Any]) -> Moments:
+    """Return mean and standard deviation of what a formula gives in each cell of a table, NaN where that is null.
+
+    Args:
+        formula: of columns of the table, without faults.
+        table: the counts, of these columns and perhaps of others.
+        values: what cells stand for.
+        columns: those of the schema.
+
+    Raises:
+        Unsuitable: it is a date, it tells apart what ranges do not, or a cell has nulls among values.
+    """
+    if moment_of(formula, columns):
+        raise Unsuitable(f"`{formula}` is a date: ask for the columns that it follows from")
+    axes = {name: table.names.index(name) for name in names_in(formula)}
+    points = {name: values_in(name, table.cells_of[axis], values) for name, axis in axes.items()}
+    for name in needs_values(formula):
+        if not points[name].are_exact:
+            raise Unsuitable(RANGES.format(name=name, formula=f"`{formula}`"))
+    order = sorted(axes, key=axes.__getitem__)
+    cells = [len(points[name].values) for name in order]
+    operands, weight = dict[str, Floats](), np.ones(1)
+    for place, name in enumerate(order):
+        shape = [1] * (2 * len(order))
+        shape[place], shape[len(order) + place] = points[name].values.shape
+        operands[name] = points[name].values.reshape(shape)
+        weight = weight * points[name].weights.reshape(shape)
+    given = np.broadcast_to(reckon(formula, operands, columns), weight.shape).reshape(*cells, -1)
+    weight = weight.reshape(*cells, -1)
+    known = np.where(weight > 0, given, 0.0)
+    mean = (weight * known).sum(axis=-1)
+    stddev = np.sqrt((weight * (known - mean[..., None]) ** 2).sum(axis=-1))
+    shape = [size if name in axes else 1 for name, size in zip(table.names, table.counts.shape, strict=True)]
+    whole = (np.broadcast_to(one.reshape(shape), table.counts.shape) for one in (mean, stddev))
+    return next(whole), next(whole)
+
+
+def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:
+    """Return the mean of what is not null, and the standard deviation that it is off by; None if noise drowns it."""
+    there = ~np.isnan(moments[0])
+    counts, (means, stddevs) = table.counts[there], (one[there] for one in moments)
+    noise = np.broadcast_to(table.stddev, table.counts.shape)[there]
+    records = float(counts.sum())
+    if not records > STANDS * math.sqrt(float((noise**2).sum())):
+        return None
+    mean = float(counts @ means) / records
+    off = [noise * (means - mean), np.maximum(counts, 0.0) * stddevs]
+    return mean, math.sqrt(sum(float((one**2).sum()) for one in off)) / records
+
+
+def labels_of(column: Derived, numbers: Whole, values: CellValues) -> list[str]:
+    """Name the value of a derived column in each cell of the one column that it follows from.
+
+    Shapes: numbers, the cell of each fine one, [n] -> [cells].
+
+    Raises:
+        Unsuitable: a cell holds several of its values, or it is a date.
+    """
+    (name,) = column.operands
+    other, labels = values.columns[name], list[str]()
+    each = _looked_up(column, other) if column.values is not None else _reckoned(str(column.formula), name, other)
+    for cell in range(int(numbers.max()) + 1):
+        inside = np.flatnonzero(numbers == cell)
+        several = dict.fromkeys(each[fine] for fine in inside)
+        if len(several) > 1 or None in several:
+            ends = " to ".join(dict.fromkeys(cell_label(other, int(fine)) for fine in inside[[0, -1]]))
+            raise Unsuitable(SEVERAL.format(name=name, ends=ends))
+        labels += [one for one in several if one is not None]
+    return labels
+
+
+def _looked_up(column: Derived, other: Modelled) -> list[str | None]:
+    """Name what each category stands for; what is not listed stands for null."""
+    named = {key: named_value(value) for key, value in (column.values or {}).items()}
+    return [named.get(cell_label(other, cell), NULL) for cell in range(other.size)]
+
+
+def _reckoned(formula: str, name: str, other: Modelled) -> list[str | None]:
+    """Name what a formula gives in every fine cell, None where that may be several values."""
+    if moment_of(formula, {name: other}):
+        return [None] * other.size
+    if isinstance(other, Continuous):
+        ends = [np.append(one, 0.0) for one in other.grid.bounds]
+        low, high = (reckon(formula, {name: one}, {name: other}) for one in ends)
+        is_one = (ends[0] == ends[1]) | (is_monotone(formula) & (low == high))
+        states = [float(low[-1])] * (other.zero_state is not None)
+        known = [_named(x) if one else None for x, one in zip(low[:-1], is_one[:-1], strict=True)] + [
+            *map(_named, states)
+        ]
+        return known + [NULL] * (other.size - len(known))
+    codes = _codes(other, other.size)
+    return [_named(x) for x in reckon(formula, {name: codes}, {name: other})]
+
+
+def _named(number: float) -> str:
+    return NULL if math.isnan(number) else f"{number:.10g}"
+
+
+def named_value(value: Any) -> str:
+    """Write a value that is looked up, as those of categories are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return NULL if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
