@@ -14,6 +14,7 @@ from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.derivation.shares import as_share
 from dpmodels.contract.derivation.stays import of_a_stay
+from dpmodels.contract.derivation.terms import may_have_mean
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
@@ -70,8 +71,9 @@ FEW = (
     "300 and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
 )
 NO_MEAN = (
-    "of {names} a report states no mean and no error of one, since the formula is no sum of multiples of other "
-    "columns: where a study asks for it, have it counted, and derive another one that follows from it"
+    "of {names} a report states no mean, since it follows neither from one column nor from two that are counted "
+    "together, or needs to know each value of a number that is counted in ranges: where a study asks for it, have it "
+    "counted, and derive another one that follows from it"
 )
 ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
@@ -159,8 +161,9 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    each = (_of_amounts, _of_few, _of_digits, _of_products)
-    of_columns = (_of_order(columns, ruled), *(one(columns) for one in each))
+    each = (_of_amounts, _of_few, _of_digits)
+    of_columns = [_of_order(columns, ruled), *(one(columns) for one in each)]
+    of_columns.append(_of_products(columns, getattr(contract, "target", None)))
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 
@@ -208,11 +211,13 @@ def _of_few(columns: Mapping[str, Any]) -> str:
     return FEW.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
 
 
-def _of_products(columns: Mapping[str, Any]) -> str:
+def _of_products(columns: Mapping[str, Any], target: str | None) -> str:
     """Name the derived numbers of whose means a report says nothing."""
     formulas = {name: one.formula for name, one in columns.items() if isinstance(one, Derived) and one.formula}
     numbers = {name: text for name, text in formulas.items() if moment_of(text, columns) is None}
-    names = [name for name, text in numbers.items() if affine_of(text) is None]
+    names = [
+        name for name, text in numbers.items() if affine_of(text) is None and not may_have_mean(text, columns, target)
+    ]
     return NO_MEAN.format(names=_list(names, "and")) if names else ""
 
 

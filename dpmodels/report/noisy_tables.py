@@ -4,7 +4,7 @@ Privacy: post-processing of released counts and public noise scales.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
@@ -82,9 +82,13 @@ class Counted:
         Unsuitable: its method releases no counts.
     """
 
-    def __init__(self, release: Release) -> None:
-        self.measured, self.combined, self.values = _tables_of(release)
+    def __init__(self, release: Release, about: Collection[str] | None = None) -> None:
+        """Read a release; of tables those that have only columns ``about`` which is asked, and classes of the target.
+
+        Without ``about`` it is all tables.
+        """
         self.contract = release.line.contract
+        self.measured, self.combined, self.values = _tables_of(release, about)
         table: Any = self.contract.tables[self.contract.root] if self.contract.kind == "tree" else self.contract
         self.columns: Mapping[str, Any] = getattr(table, "columns", {})
 
@@ -107,6 +111,7 @@ class Counted:
         Raises:
             Unsuitable: the columns are not counted together, or their cells tell too little.
         """
+        _check_once(names)
         follows = {name: one for name in names if isinstance(one := self.columns.get(name), Derived)}
         for name, one in follows.items():
             if len(one.operands) > 1:
@@ -143,8 +148,11 @@ class Counted:
 
         The mean of a sum is the sum of the means of its terms, where none of their columns has nulls.
         """
+        terms = self.terms((), column)
+        if not all(terms):
+            return None
         try:
-            tables = [(term, self._table(names_in(term))[1]) for term in self.terms((), column)]
+            tables = [(term, self._table(names_in(term))[1]) for term in terms]
             moments = [(table, moments_of(term, table, self.values, self.columns)) for term, table in tables]
         except Unsuitable:
             return None
@@ -160,14 +168,13 @@ class Counted:
         Raises:
             Unsuitable: the columns are not counted together.
         """
+        _check_once(names)
         return self._rows(*self._table(names))
 
     def _table(self, names: Sequence[str]) -> tuple[str, NoisyTable]:
         for name in names:
             if name not in self._counted:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
-        if len(set(names)) < len(names):
-            raise Unsuitable(f"name each of the columns {', '.join(names)} once")
         if (best := self.over(names)) is None:
             rule = "ask for columns of one of its tables, which a call without columns lists"
             raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
@@ -200,6 +207,11 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
         yield pa.concat_tables(rows)
 
 
+def _check_once(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise Unsuitable(f"name each of the columns {', '.join(names)} once")
+
+
 def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
     """Say why a column is not counted: it follows from others, or is left out, or is none."""
     table = contract.tables[contract.root] if contract.kind == "tree" else contract
@@ -221,7 +233,9 @@ def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) ->
     return [*((MEASURED, table) for table in measured), *((kind, table) for table in combined)]
 
 
-def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], CellValues]:
+def _tables_of(
+    release: Release, about: Collection[str] | None = None
+) -> tuple[list[NoisyTable], list[NoisyTable], CellValues]:
     """Return the tables that a release measured, the combined counts of each column, and what cells stand for."""
     line = release.line
     system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
@@ -232,7 +246,9 @@ def _tables_of(release: Release) -> tuple[list[NoisyTable], list[NoisyTable], Ce
         NoisyTable((name,), (one.cell_of,), one.pooled, one.pooled_stddev) for name, one in marginals.columns.items()
     ]
     combined += _by_class(marginals)
-    return list(system.tables(release)), combined, CellValues(marginals.codec.columns, marginals.columns)
+    kept = {*about, marginals.codec.schema.target} if about is not None else None
+    measured = [table for table in system.tables(release) if kept is None or {*table.names} <= kept]
+    return measured, combined, CellValues(marginals.codec.columns, marginals.columns)
 
 
 def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:

@@ -248,7 +248,8 @@ def _derived(
     if not contract.is_table or not first or not (derived := table_of(contract).flat.derived):
         return {}
     records, weights = Records.concat(first), weights_of(contract, Records.concat(first))
-    mean_of = Counted(release).mean if pairs and weights is None else lambda _: None
+    operands = {name for one in derived.values() if one.formula for name in one.operands}
+    mean_of = Counted(release, operands).mean if operands and pairs and weights is None else None
     facts = derived_facts(derived, tally.codec, records, columns, weights, pairs, mean_of=mean_of)
     return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
 

@@ -113,14 +113,18 @@ def test_numbers_that_say_nothing_of_their_decimals_are_named_in_one_line() -> N
 def test_derived_numbers_of_whose_means_nothing_is_said_are_named() -> None:
     whole = {"type": "integer", "min": 1, "max": 120}
     formulas = {"net": "2 * (a - b) / 3", "cost": "a * b", "rest": "a - a * b / 100", "day": "add_days(on, a)"}
+    unknown = {"part": "a / (b - 5)", "odd": "(a * b) % 7", "three": "a * b * c"}
     columns = {
         "a": Integer(**whole),
         "b": Integer(**whole),
+        "c": Integer(**whole),
         "on": Datetime(type="datetime", min=date(2020, 1, 1), max=date(2021, 1, 1)),
     }
-    derived = {name: Derived(type="derived", formula=text) for name, text in formulas.items()}
+    derived = {name: Derived(type="derived", formula=text) for name, text in (formulas | unknown).items()}
     (asked,) = before_a_charge(SimpleNamespace(columns=columns | derived))
-    assert asked.startswith("of cost and rest a report states no mean")
+    assert asked.startswith("of part, odd and three a report states no mean")
+    (asked,) = before_a_charge(SimpleNamespace(columns=columns | derived, target="c"))
+    assert asked.startswith("of part and odd a report states no mean")
 
 
 def test_dates_that_no_rule_holds_in_order_are_named() -> None:
@@ -152,7 +156,7 @@ def test_a_part_of_an_amount_is_said_to_lose_its_share_under_a_rule() -> None:
     assert "`refunded <= amount` keeps the order" in remark
     assert 'round: 4, zero_inflated: true, computed: "refunded / max(amount, 0.01)", keep: drop}' in remark
     assert 'refunded: {type: derived, formula: "refunded_share * amount", round: 2}. The rule, and how' in remark
-    assert "the report states no error of the mean of refunded, and what it has to do with other columns" in remark
+    assert "in return, what refunded has to do with other columns is kept by the share alone" in remark
     remarks = _of_refunds(Number(**{**AMOUNT, "round": 0}), Number(**AMOUNT))  # whole ones could lie beyond the amount
     assert any('"refunded_share * amount", round: 2}' in one for one in remarks)
     (remark,) = _of_refunds(Number(**AMOUNT), Number(**{**AMOUNT, "min": 1, "zero_inflated": False}))

@@ -18,7 +18,7 @@ from dpmodels.pages.by_column import by_column
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import UNKNOWN
-from dpmodels.report.derived.means import known_means
+from dpmodels.report.derived.means import counted_mean, known_means
 from dpmodels.report.derived.shares import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
 from dpmodels.report.verdicts import verdict
 from tests.kit.reports import facts_of
@@ -141,7 +141,7 @@ def test_the_mean_of_a_sum_of_multiples_is_that_sum_of_means_and_is_as_far_off_a
     assert derived["change"]["p99"]["estimate"] == pytest.approx(100 * columns["price"]["p99"]["estimate"] - 3, 1e-5)
     for name, figures in (("change", change), ("between", between)):
         assert abs(pc.mean(table[name]).as_py() - figures["estimate"]) < 4 * figures["expected_error"], name
-    for name in ("began", "total", "day", "each", "all", "week", "country"):  # `all` adds what is null in some rows
+    for name in ("began", "day", "each", "all", "week", "country"):  # `all` adds what is null in some rows
         assert not {"mean", "p99"} & {*derived[name]}, name
     negative = known_means(Derived(type="derived", formula="2 - nights / 4"), facts["columns"])
     assert "p99" not in negative and negative["mean"]["estimate"] == pytest.approx(
@@ -152,10 +152,31 @@ def test_the_mean_of_a_sum_of_multiples_is_that_sum_of_means_and_is_as_far_off_a
     later = known_means(Derived(type="derived", formula="2451545 + before"), facts["columns"])["mean"]
     assert later["estimate"] - 2451545 == pytest.approx(before["estimate"], abs=later["expected_error"] / 50)
     cells = dict(by_column(facts).lines)
-    assert cells["change"][1][0].words == cells["price"][1][0].words and cells["total"][1][0].words == UNKNOWN
+    assert cells["change"][1][0].words == cells["price"][1][0].words and cells["day"][1][0].words == UNKNOWN
     assert '<th scope="row">change</th>' in render(facts).partition('<section id="means">')[2].partition("</table>")[0]
     changed = [{**one, "clipped": [0, 500]} for one in facts["columns"]]
     assert not known_means(SCHEMA.derived["change"], changed)
+
+
+def test_the_mean_of_a_product_follows_from_the_counts_of_its_columns_together(
+    facts: dict[str, Any], derived: dict[str, Any], real: Records
+) -> None:
+    total, table = derived["total"]["mean"], Codec(SCHEMA).decode(real)
+    true, price = pc.mean(table["total"]).as_py(), [one for one in facts["columns"] if one["name"] == "price"]
+    assert abs(total["estimate"] - true) < 3 * total["expected_error"] < 0.15 * true
+    assert total["synthetic"] == pytest.approx(pc.mean(Codec(SCHEMA).decode(make_stays(1))["total"]).as_py(), rel=1e-3)
+    column = SCHEMA.derived["total"]
+    assert counted_mean(column, SCHEMA.columns, facts["columns"], (true, 5.0), [true + 12])["mean"] == {
+        "estimate": pytest.approx(true, abs=0.2), "expected_error": 13.0,
+        "synthetic": pytest.approx(true + 12, abs=0.2), "synthetic_stddev": 0.0,
+    }  # fmt: skip
+    hidden = [one | ({"unseen": {"share": 0.01}} if one in price else {}) for one in facts["columns"]]
+    low, high = counted_mean(column, SCHEMA.columns, hidden, (true, 5.0), [true])["unseen"]["means"]
+    assert low == pytest.approx(0.99 * true, rel=1e-2) and high == pytest.approx(true + 0.01 * (7000 - true), rel=1e-2)
+    changed = [one | ({"clipped": [0, 500]} if one in price else {}) for one in facts["columns"]]
+    for columns, reported in ((SCHEMA.columns, changed), (SCHEMA.columns, facts["columns"][:2])):
+        assert counted_mean(column, columns, reported, (true, 5.0), [true]) == {}
+    assert counted_mean(column, SCHEMA.columns, facts["columns"], (true, 1e-4), [true]) == {}  # its rounding is more
 
 
 def test_of_what_values_within_a_group_decide_no_error_is_stated(derived: dict[str, Any]) -> None:

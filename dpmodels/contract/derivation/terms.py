@@ -5,9 +5,13 @@ its largest term has: ``fare * (1 - rate) + fee`` those of fare and rate, and fe
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.derivation.monotone import ORDERED
+from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import BETWEEN, names_in, parsed
 
 MOST_TERMS = 32
@@ -28,6 +32,17 @@ def terms_of(formula: str) -> list[str]:
         else:
             merged[place] = merged[place][0], f"{merged[place][1]} + {text}"
     return [text for _, text in merged]
+
+
+def may_have_mean(formula: str, columns: Mapping[str, Any], target: str | None) -> bool:
+    """Tell whether the mean of a formula without faults may follow from counts of pairs, by the classes of the target.
+
+    It does not where a term has three columns or more, where nothing bounds it, as where it divides by what may be 0,
+    and where it needs to know each value of a column that is counted in ranges.
+    """
+    is_known = all(not isinstance(columns[name], Continuous) for name in needs_values(formula))
+    is_bounded = all(map(math.isfinite, reach(formula, columns)))
+    return is_known and is_bounded and all(len({*names_in(one)} - {target}) <= 2 for one in terms_of(formula))
 
 
 def _written_out(node: ast.expr) -> Iterator[ast.expr]:

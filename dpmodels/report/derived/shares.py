@@ -53,7 +53,7 @@ def derived_facts(
     weights: Floats | None = None,
     pairs: Mapping[tuple[int, int], Pair] = MappingProxyType({}),
     prefix: str = "",
-    mean_of: Callable[[str], tuple[float, float] | None] = lambda _: None,
+    mean_of: Callable[[str], tuple[float, float] | None] | None = None,
 ) -> list[Facts]:
     """Describe the derived columns of a table, as a report describes its others.
 
@@ -65,7 +65,7 @@ def derived_facts(
         weights: of the rows, where they are not all alike. Shape: [B].
         pairs: every two columns that were counted together, by their places among ``columns``.
         prefix: what the names of a table's columns begin with in a report on several tables.
-        mean_of: the mean of a column by counts, and by what standard deviation it is off; None where that is unknown.
+        mean_of: the mean of a column by counts, and by what standard deviation it is off, None where unknown.
     """
     places = {name.removeprefix(prefix): place for place, name in enumerate(codec.columns) if name.startswith(prefix)}
     local = {name: codec.columns[prefix + name] for name in places}
@@ -89,7 +89,7 @@ def derived_facts(
         about |= changed_in(column, local, prefix)
         within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
         known = within | known_means(column, columns, prefix)
-        if (mean := mean_of(name)) is not None and weights is None and "axis" in about:
+        if mean_of is not None and "axis" in about and (mean := mean_of(name)) is not None:
             known |= counted_mean(column, local, columns, mean, _values_of(column, local, values))
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing else {}))
