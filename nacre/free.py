@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
-from nacre.cells import Groups, columns_and_bins, names_in
-from nacre.grouped import mean_of_report, means_by_groups
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tasks.stages.draw_rows import Drawn
+    from tasks.stages.ranges import Groups
 
 MOST_BEFORE = 2**40
 """Rows that identifiers may come after: those of trees are numbered by products of it."""
@@ -127,6 +126,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     from nacre.listing import Listing
     from tasks.stages.noisy_tables import read_counts, read_tables
+    from tasks.stages.ranges import names_in
 
     stored_run, names = run_of(run, home), names_in(columns)
     tables = [read_counts(stored_run, names)] if names else read_tables(stored_run)
@@ -134,7 +134,7 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result", column: str, *, by: Groups = (), value: object = None, home: Place | None = None
+    run: "str | Result", column: str, *, by: "Groups" = (), value: object = None, home: Place | None = None
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
@@ -170,8 +170,7 @@ def means(
     Raises:
         NacreError: categories have no ``value``, edges are none, or the release counts none of these columns together.
     """
-    groups, bins = columns_and_bins(by)
-    names, stored_run = names_in(groups), run_of(run, home)
-    if not names and value is None and (whole := mean_of_report(stored_run, column)) is not None:
-        return whole
-    return means_by_groups(stored_run, column, names, bins, value)
+    from nacre.listing import Listing
+    from tasks.stages.means import means as means_of
+
+    return Listing(means_of(run_of(run, home), column, by, value))

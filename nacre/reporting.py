@@ -17,14 +17,9 @@ if TYPE_CHECKING:
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
 OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share", "pale")
-OF_MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
 """What the columns of the frames are called."""
 EXACTLY_0, NULL = "exactly 0", "null"
 """What a report calls groups that are no range."""
-OPEN = "noise leaves the {} open"
-FAR = "noise may hide values that put the mean far off"
-AVOID = "use no {}: `facts` has the column's warning"
-CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 
 
 class Report:
@@ -68,7 +63,8 @@ class Report:
 
     @property
     def means(self) -> "pd.DataFrame":
-        """The means and 99 % quantiles of number columns: a row for each column whose values stand out of the noise.
+        """The means and 99 % quantiles of number columns: a row for each column whose values stand out of the noise,
+        derived ones last.
 
         - ``released``, the mean that the released counts tell; ``synthetic``, that of the synthetic rows; ``within``,
           1.96 times the error to expect (``facts`` has it), and NaN where noise leaves the mean open;
@@ -79,8 +75,10 @@ class Report:
 
         Units: those of the column.
         """
-        columns = self.facts.get("columns", ())
-        return _frame([_of_mean(column) for column in columns if "mean" in column], OF_MEANS)
+        from tasks.stages.means import MEANS, stated_mean
+
+        columns = [*self.facts.get("columns", ()), *self.facts.get("derived", ())]
+        return _frame([stated_mean(column) for column in columns if "mean" in column], MEANS)
 
     @property
     def rates(self) -> "pd.DataFrame":
@@ -195,28 +193,6 @@ def _of_column(column: Mapping[str, Any]) -> Iterator[Any]:
         yield likely_error(column) if counted else missing
     yield from (column.get(figure, missing) for figure in ("distance_to_release", "expected_distance"))
     yield column.get("verdict", column.get("warning", "")).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def _of_mean(column: Mapping[str, Any]) -> list[Any]:
-    """Return the figures of a number column, and why one is not to be relied on."""
-    from dpmodels.pages.glance import within_of
-
-    unseen = column.get("unseen", {})
-    could_be = unseen.get("means", (float("nan"),) * 2)
-    mean, p99 = (within_of(column, figure) for figure in ("mean", "p99"))
-    doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
-    said = {
-        AVOID.format(" and no ".join(doubted)): bool(doubted),
-        OPEN.format("mean"): mean is None,
-        FAR: "far" in unseen,
-        OPEN.format("99 % quantile"): p99 is None,
-        CUT: bool(column.get("discovered_bounds")),
-    }
-    synthetic = column["mean"].get("synthetic", float("nan"))  # reports of page layouts up to 6 have none
-    mean, p99 = (float("nan") if within is None else float(f"{within:.6g}") for within in (mean, p99))
-    quantile = column["p99"]["estimate"], p99
-    reason = "; ".join(reason for reason, holds in said.items() if holds)
-    return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
 
 
 def _frame(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> "pd.DataFrame":

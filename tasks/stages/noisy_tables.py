@@ -89,8 +89,8 @@ def _of_term(counted: Counted, groups: Sequence[str], column: str, term: str) ->
         tidy[column] = pa.array(np.where(is_null, NULL, labels), pa.string()).dictionary_encode()
         for figure, values in (("mean", means), ("stddev", stddevs)):
             tidy[apart(f"{column}_{figure}", names)] = pa.array(values, mask=is_null)
-    ordered = {name: tidy[name] for name in (*names, *(tidy.keys() - {*names})) if name in tidy}
-    return pa.table(ordered | _counts(cells.counts, names))
+    ordered = sorted(tidy, key=lambda name: names.index(name) if name in names else len(names))
+    return pa.table({name: tidy[name] for name in ordered} | _counts(cells.counts, names))
 
 
 def _tidy(counts_of: Counts) -> pa.Table:

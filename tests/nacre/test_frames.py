@@ -12,9 +12,9 @@ import yaml
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.pages.figures.relations import likely_relations, relations
-from nacre.grouped import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from nacre.reporting import Report, _group
 from tasks.run.store import Run
+from tasks.stages.means import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.errors import refused
 from tests.kit.support import run_cli, synthesize_words, write_clinic

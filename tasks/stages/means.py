@@ -1,17 +1,22 @@
 """Means of groups from the cells of released tables, each with its error and the reason to distrust it."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpmodels.artifact import write_whole
 from dpmodels.errors import Unsuitable
-from nacre.cells import joined, names_in, with_shares
+from dpmodels.pages.glance import within_of
+from tasks.run.ready import check_new_file
+from tasks.run.store import Run
+from tasks.run.table_file import check_ending, write_table
+from tasks.stages.noisy_tables import apart, read_cells
+from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from nacre.reporting import Report
-    from tasks.run.store import Run
 
 INTERVAL = 1.96
 """Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
@@ -31,6 +36,12 @@ EPOCH = "1970-01-01"
 """The moment that means of dates are reckoned from, in seconds."""
 
 
+MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
+"""What is stated of a mean in a report, as a frame calls it."""
+OPEN = "noise leaves the {} open"
+FAR = "noise may hide values that put the mean far off"
+AVOID = "use no {}: `facts` has the column's warning"
+CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 SPLIT = (
     "the mean of {column} by groups would be a sum of means of its terms, and these have different rows, since some of "
     "its columns have nulls or are counted in other groups: name all its columns in one entry of a workload"
@@ -52,15 +63,37 @@ class Term(NamedTuple):
     are_all: bool = True
 
 
-def means_by_groups(
-    run: "Run", column: str, names: list[str], bins: "Mapping[str, object]", value: object
-) -> "pd.DataFrame":
-    """Return the means of a column by groups, from the cells of all these columns; the arguments are as for ``means``.
+def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.DataFrame":
+    """Return means of a column of a run's release, as ``nacre.means`` describes them; charges nothing.
 
-    ``bins`` are the edges of those columns whose cells are joined.
+    Raises:
+        Unsuitable: categories have no ``value``, edges are none, or the release counts none of these columns together.
     """
-    from tasks.stages.noisy_tables import apart, read_cells
+    groups, bins = columns_and_bins(by)
+    names = names_in(groups)
+    if not names and value is None and (whole := _of_report(run, column)) is not None:
+        return whole
+    return _by_groups(run, column, names, bins, value)
 
+
+def write_means(frame: "pd.DataFrame", out: Path) -> "pd.DataFrame":
+    """Write means to a new file, in the format of its ending, and return them; it is whole or absent.
+
+    Raises:
+        ArtifactError: the path is taken or cannot be written.
+        InvalidArgument: the ending names no format.
+    """
+    import pyarrow as pa
+
+    check_new_file(out)
+    check_ending(out)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    write_whole(out, lambda path: write_table(iter([table]), path, out.suffix.lower()))
+    return frame
+
+
+def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
+    """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
     columns = [*names, *names_in([column])]
     figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
     terms, heads = list[Term](), names or [OF_ALL]
@@ -104,42 +137,62 @@ def _added(terms: Sequence[Term], column: str) -> Term:
     return Term(whole, sum(one.least for one in terms), sum(one.most for one in terms))
 
 
-def _report_of(run: "Run") -> "Report | None":
-    """Return the report of a run; None before it has one."""
-    from nacre.reporting import Report
-
+def _facts_of(run: Run) -> Mapping[str, Any]:
+    """Return what the report of a run says; nothing before it has one, or of one that somebody changed."""
     checked = run.finished("validate")
-    return None if checked is None else Report(checked.path)
+    if checked is None:
+        return {}
+    facts: Mapping[str, Any] = json.loads(checked.path.joinpath("report.json").read_text(encoding="utf-8"))
+    return facts
 
 
-def _doubted(groups: "pd.DataFrame", run: "Run", column: str) -> "pd.DataFrame":
+def _doubted(groups: "pd.DataFrame", run: Run, column: str) -> "pd.DataFrame":
     """Give each mean that has no reason the one of its column, where the report says to use no mean of it."""
-    report = _report_of(run)
-    columns = [] if report is None else report.facts.get("columns", ())
+    columns = _facts_of(run).get("columns", ())
     if any(one["name"] == column and "mean" in one.get("avoid", ()) for one in columns):
         groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
     return groups
 
 
-def mean_of_report(run: "Run", column: str) -> "pd.DataFrame | None":
+def _of_report(run: Run, column: str) -> "pd.DataFrame | None":
     """Return the mean of all rows as the report states it; None where it states none, or leaves it open."""
     import pandas as pd
 
-    from nacre.listing import Listing
+    facts = _facts_of(run)
+    columns = {one["name"]: one for one in (*facts.get("columns", ()), *facts.get("derived", ()))}
+    one = columns.get(column, {})
+    if "mean" not in one or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
+        return None
+    _, mean, within, *_, reason = stated_mean(one)
+    nulls = [_part_of_nulls(columns[name]) for name in one.get("follows", (column,))]
+    count = facts["released_records"] * (1 - nulls[0]) if not any(nulls) or len(nulls) == 1 else float("nan")
+    figures = {"mean": mean, "within": within, "standard_error": within / INTERVAL, "count": count, "reason": reason}
+    return pd.DataFrame([{OF_ALL: column, **figures, "noise": float("nan"), "inside": float("nan")}])
 
-    report = _report_of(run)
-    if report is None:
-        return None
-    stated_means = (one for one in report.facts.get("columns", ()) if "mean" in one)
-    one = next((one for one in stated_means if one["name"] == column), None)
-    if one is None or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
-        return None
-    (stated,) = report.means[report.means["column"] == column].to_dict("records")
-    nulls = one["released"][one["labels"].index("null")] if "null" in one["labels"] else 0.0
-    figures = {"mean": stated["released"], "within": stated["within"], "standard_error": stated["within"] / INTERVAL}
-    count = report.facts["released_records"] * (1 - nulls)
-    unsplit = {"noise": float("nan"), "inside": float("nan")}
-    return Listing(pd.DataFrame([{OF_ALL: column, **figures, "count": count, "reason": stated["reason"], **unsplit}]))
+
+def _part_of_nulls(column: Mapping[str, Any]) -> float:
+    """Return the part of the rows in which a column is null, as released."""
+    return float(column["released"][column["labels"].index("null")]) if "null" in column["labels"] else 0.0
+
+
+def stated_mean(column: Mapping[str, Any]) -> list[Any]:
+    """Return what a report states of a mean, in the order of ``MEANS``, and why it is not to be relied on."""
+    missing, unseen = float("nan"), column.get("unseen", {})
+    could_be = unseen.get("means", (missing,) * 2)
+    mean, p99 = (within_of(column, figure) if figure in column else missing for figure in ("mean", "p99"))
+    doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
+    said = {
+        AVOID.format(" and no ".join(doubted)): bool(doubted),
+        OPEN.format("mean"): mean is None,
+        FAR: "far" in unseen,
+        OPEN.format("99 % quantile"): p99 is None,
+        CUT: bool(column.get("discovered_bounds")),
+    }
+    synthetic = column["mean"].get("synthetic", missing)  # reports of page layouts up to 6 have none
+    mean, p99 = (missing if within is None else float(f"{within:.6g}") for within in (mean, p99))
+    quantile = column.get("p99", {"estimate": missing})["estimate"], p99
+    reason = "; ".join(reason for reason, holds in said.items() if holds)
+    return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
 
 
 def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:
@@ -155,18 +208,15 @@ def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequenc
 
 def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> "pd.DataFrame":
     """Lay what groups are called, and their bounds, beside their means; a figure makes way for a column of its name."""
-    from nacre.listing import Listing
-    from tasks.stages.noisy_tables import apart
-
     ends = [apart(f"{name}_{end}", groups) for name in groups for end in ("low", "high")]
     about = [each for each in cells if each in groups or each in ends]
     heads = cells[about].drop_duplicates(groups)
     heads = heads.astype(dict.fromkeys(groups, object))  # of a category `.map` makes another, which adds to nothing
     means.columns = [apart(str(figure), groups) for figure in means]
-    return Listing(heads.join(means, on=groups).reset_index(drop=True))
+    return heads.join(means, on=groups).reset_index(drop=True)
 
 
-def _is_boolean(run: "Run", column: str) -> bool:
+def _is_boolean(run: Run, column: str) -> bool:
     """Tell whether a column of a run's table, or of the root of its tree, is true or false."""
     from dpmodels.contract.columns import Boolean
 
@@ -243,7 +293,7 @@ def _reasons(
 
     half, (least, most) = INTERVAL * error, (values.min(), values.max())
     differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
-    weights = 1 / error.clip(lower=1e-300) ** 2
+    weights = 1 / error.clip(lower=1e-100) ** 2
     middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
     groups = max(int(mean.notna().sum()), 1)  # the one of them that noise pushed up most is no finding (Bonferroni)
     reach = half * NormalDist().inv_cdf(1 - 0.025 / groups) / INTERVAL

@@ -40,6 +40,35 @@ def columns_and_bins(by: Groups) -> tuple[list[Any], dict[str, Any]]:
     return [by] if isinstance(by, str) else list(by or ()), {}
 
 
+def groups_of(words: Sequence[str]) -> dict[str, object]:
+    """Read groups as they are typed: a column, and of numbers or dates behind ``=`` edges or a width.
+
+    Raises:
+        Unsuitable: a column is named twice, or what stands behind ``=`` is no number and no list.
+    """
+    groups = dict[str, object]()
+    for word in words:
+        name, sign, text = word.rpartition("=")
+        column = name if sign else word
+        if column in groups:
+            raise Unsuitable(f"name {column} once among the groups")
+        groups[column] = _edges_in(word, text) if sign else None
+    return groups
+
+
+def _edges_in(word: str, text: str) -> object:
+    """Read a list of edges, or a width."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        return float(text) if len(parts) == 1 else [float(part) for part in parts]
+    except ValueError:
+        if len(parts) > 1 and all(map(DAY.fullmatch, parts)):
+            return parts
+    raise Unsuitable(
+        f"the edges in {word} are none: write numbers or days, as age=0,18,65 or seen=2020-01-01,2020-07-01"
+    )
+
+
 def check_bins(bins: Mapping[str, Any]) -> None:
     """Refuse what can be no edges of ranges and no width.
 

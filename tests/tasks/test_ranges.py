@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nacre import NacreError
-from nacre.cells import _limits, check_bins, with_shares
+from tasks.stages.ranges import _limits, check_bins, with_shares
 
 
 @pytest.mark.parametrize("edges", [1e-320, 10**400, 0, True, {0: 1, 1: 2}, {1, 2}, "ab", [1, 1]])
