@@ -70,12 +70,10 @@ def derived_facts(
     places = {name.removeprefix(prefix): place for place, name in enumerate(codec.columns) if name.startswith(prefix)}
     local = {name: codec.columns[prefix + name] for name in places}
     distances, cells, facts = [[*two, *p.figures] for two, p in pairs.items()], codec.to_cells(records), list[Facts]()
-    there = {name: one for name, one in derived.items() if len(records) and {*one.operands} <= {*places}}
-    for name, column in there.items():
-        operands = {
-            one: decode_column(local[one], records.states[:, at], records.values[:, at])
-            for one, at in ((one, places[one]) for one in column.operands)
-        }
+    for name, column in derived.items():
+        if not len(records) or not {*column.operands} <= {*places}:
+            continue
+        operands = {one: _decoded(local[one], records, places[one]) for one in column.operands}
         values = derive(column, local, pa.RecordBatch.from_pydict(operands))
         about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
         try:  # no picture is worth a hand-off that was paid for
@@ -84,12 +82,10 @@ def derived_facts(
             continue
         two = sorted(map(places.__getitem__, column.operands))
         pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
-        if pair and [len(one.group) for one in pair.columns] == [codec.cell_sizes[place] for place in two]:
-            about[IN_GROUPS] = _moved(column, local, pair, cells[:, two], operands)
-        about |= changed_in(column, local, prefix)
-        within = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
-        known = within | known_means(column, columns, prefix)
-        if mean_of is not None and "axis" in about and (mean := mean_of(name)) is not None:
+        about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
+        known = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
+        known |= known_means(column, columns, prefix)
+        if mean_of is not None and "axis" in about and (mean := mean_of(name)):
             known |= counted_mean(column, local, columns, mean, _values_of(column, local, values))
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing else {}))
@@ -155,6 +151,26 @@ def known_within(
 
 def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float, Sequence[float]]]:
     return ((first, second, figures) for first, second, *figures in distances)
+
+
+def _decoded(column: Any, records: Records, place: int) -> pa.Array:
+    return decode_column(column, records.states[:, place], records.values[:, place])
+
+
+def _in_groups(
+    column: Derived,
+    columns: Mapping[str, Any],
+    codec: Codec,
+    pair: Pair | None,
+    cells: NDArray[np.integer[Any]],
+    operands: Mapping[str, pa.Array],
+) -> Facts:
+    """Say how far quantiles may move in groups of two columns, where these join the cells of the synthetic rows."""
+    names = [*codec.columns]
+    two = sorted(names.index(one.name) for one in pair.columns) if pair else []
+    if pair is None or [len(one.group) for one in pair.columns] != [codec.cell_sizes[place] for place in two]:
+        return {}
+    return {IN_GROUPS: _moved(column, columns, pair, cells[:, two], operands)}
 
 
 def _moved(
