@@ -25,7 +25,7 @@ from dpmodels.contract.derivation.terms import needs_values
 from dpmodels.contract.formula import moment_of, names_in, reckon
 from dpmodels.errors import Unsuitable
 from dpmodels.methods.parts.marginals import NoisyTable
-from dpmodels.report.bins import cell_label
+from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
 from dpmodels.report.numbers import STANDS
 
@@ -34,7 +34,7 @@ RANGES = (
     "synthetic rows have no stated error"
 )
 SEVERAL = (
-    "the release counts {name} in cells such as {ends}, in which it has several values: group by {name} itself, of "
+    "the release counts {name} in cells such as {cell}, in which it has several values: group by {name} itself, of "
     "numbers in bands such as by={{{name!r}: [0, 18, 65]}}"
 )
 HALVES = "the release counts {name} in cells that hold nulls among values"
@@ -182,8 +182,7 @@ def labels_of(column: Derived, numbers: Whole, values: CellValues) -> list[str]:
         inside = np.flatnonzero(numbers == cell)
         several = dict.fromkeys(each[fine] for fine in inside)
         if len(several) > 1 or None in several:
-            ends = " to ".join(dict.fromkeys(cell_label(other, int(fine)) for fine in inside[[0, -1]]))
-            raise Unsuitable(SEVERAL.format(name=name, ends=ends))
+            raise Unsuitable(SEVERAL.format(name=name, cell=" or ".join(group_labels(other, numbers)[cell][:3])))
         labels += [one for one in several if one is not None]
     return labels
 

@@ -1,0 +1,101 @@
+"""What a formula gives in the cells of columns that were counted together, and the terms it is written out as."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.contract.derivation.terms import may_have_mean, needs_values, terms_of
+from dpmodels.contract.formula import names_in, reckon
+from dpmodels.contract.schema import Schema
+from dpmodels.errors import Unsuitable
+from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.report.cell_values import CellValues
+from dpmodels.report.derived.counted import _two_points, labels_of, mean_of, moments_of
+
+SCHEMA, _ = parse("""
+name: shop
+columns:
+  bags: {type: categorical, values: [0, 1, 2, 3]}
+  cabin: {type: categorical, values: [Y, W, J], nullable: true}
+  age: {type: integer, min: 0, max: 9}
+  fee: {type: derived, formula: "bags * {'Y': 25, 'W': 10, 'J': 0}[cabin]", dtype: float64}
+  zone: {type: derived, of: cabin, values: {Y: back, W: front, J: front}}
+  many: {type: derived, formula: "bags > 1"}
+  band: {type: derived, formula: "age // 5"}
+""")
+assert isinstance(SCHEMA, Schema)
+VALUES = CellValues({name: SCHEMA.columns[name] for name in ("bags", "cabin", "age")}, {})
+
+
+@pytest.mark.parametrize(
+    ("formula", "terms"),
+    [
+        ("a * (1 - b)", ["a * (1 - b)"]),
+        ("a * (1 - b) - 2 * c + 3", ["a * (1 - b) + 3", "-(2 * c)"]),
+        ("(a + b) * c / 2", ["a * c / 2", "b * c / 2"]),
+        ("max(a, b) + c - d / e", ["max(a, b)", "-(d / e)", "c"]),
+        ("-(a - b * c) + c", ["--(b * c) + c", "-a"]),
+        ("a * b * c", ["a * b * c"]),
+    ],
+)
+def test_a_formula_is_the_sum_of_its_terms_each_of_as_few_columns_as_may_be(formula: str, terms: list[str]) -> None:
+    assert terms_of(formula) == terms
+    rng = np.random.default_rng(0)
+    numbers = {name: rng.uniform(1, 9, 5) for name in names_in(formula)}
+    assert np.allclose(sum(reckon(one, numbers, {}) for one in terms), reckon(formula, numbers, {}))
+
+
+def test_a_formula_of_which_counts_tell_no_mean_is_known_before_a_charge() -> None:
+    assert needs_values("a % 7 + b ** c + weekday(d) + (e > 3) + max(f, 0) * days_between(g, h)") == [
+        "a",
+        "b",
+        "c",
+        "e",
+        "d",
+    ]
+    for formula, target, may in (
+        ("age * bags", None, True), ("age * bags * {'Y': 25, 'W': 10, 'J': 0}[cabin]", None, False),
+        ("age * bags * {'Y': 25, 'W': 10, 'J': 0}[cabin]", "cabin", True),
+        ("age % 2", None, False), ("bags % 2", None, True), ("age / bags", None, False),
+    ):  # fmt: skip
+        assert may_have_mean(formula, SCHEMA.columns, target) == may, (formula, target)
+
+
+@pytest.mark.parametrize(("mean", "stddev"), [(5.0, 1.0), (1.0, 2.5), (9.5, 1.5), (0.0, 0.0), (5.0, 4.9)])
+def test_two_values_have_the_moments_of_a_cell_and_lie_in_it(mean: float, stddev: float) -> None:
+    values, weights = _two_points(mean, stddev, 0.0, 10.0)
+    assert values.min() >= -1e-9 and values.max() <= 10 + 1e-9 and weights.sum() == pytest.approx(1)
+    assert weights @ values == pytest.approx(mean)
+    assert math.sqrt(weights @ (values - mean) ** 2) == pytest.approx(stddev, abs=1e-9)
+
+
+def table(counts: Any, **cells: Any) -> NoisyTable:
+    return NoisyTable(tuple(cells), tuple(np.array(one) for one in cells.values()), np.array(counts, float), 2.0)
+
+
+def test_of_categories_a_formula_is_exact_and_of_joined_ones_as_far_off_as_they_are() -> None:
+    fee = str(SCHEMA.derived["fee"].formula)
+    counted = table([[100, 0, 0, 50], [0, 100, 0, 0], [0, 0, 50, 0]], bags=[0, 1, 2, 2], cabin=[0, 1, 2, 3])
+    means, stddevs = moments_of(fee, counted, VALUES, SCHEMA.columns)
+    assert np.isnan(means[:, 3]).all() and means[:, 0].tolist() == [0, 25, 62.5] and stddevs[2, 0] == 12.5
+    mean, error = mean_of(counted, (means, stddevs)) or (0, 0)
+    assert mean == (100 * 10) / 250 and error == pytest.approx(
+        math.sqrt(sum(4 * (m - mean) ** 2 for m in means[:, :3].ravel())) / 250
+    )
+    assert mean_of(table([[3]], bags=[0] * 4), (np.zeros((1, 1)), np.zeros((1, 1)))) is None  # drowned
+    halves = table([[1, 2]], bags=[0] * 4, cabin=[0, 1, 1, 1])
+    with pytest.raises(Unsuitable, match="cabin in cells that hold nulls among values"):
+        moments_of(fee, halves, VALUES, SCHEMA.columns)
+
+
+def test_a_derived_column_names_the_cells_of_its_column_where_each_has_one_value() -> None:
+    zone, many, band = (SCHEMA.derived[name] for name in ("zone", "many", "band"))
+    assert labels_of(zone, np.array([0, 1, 1, 2]), VALUES) == ["back", "front", "null"]
+    assert labels_of(many, np.array([0, 1, 2, 2]), VALUES) == ["0", "0", "1"]
+    assert labels_of(band, np.array([0, 0, 0, 0, 1, 2, 2, 2, 3, 3]), VALUES) == ["0", "0", "1", "1"]
+    for column, numbers, cell in ((zone, [0, 0, 1, 2], "Y or W"), (band, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2], "4 to 8")):
+        with pytest.raises(Unsuitable, match=f"in cells such as {cell}, in which it has several values: group by"):
+            labels_of(column, np.array(numbers), VALUES)
