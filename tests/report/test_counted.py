@@ -49,13 +49,8 @@ def test_a_formula_is_the_sum_of_its_terms_each_of_as_few_columns_as_may_be(form
 
 
 def test_a_formula_of_which_counts_tell_no_mean_is_known_before_a_charge() -> None:
-    assert needs_values("a % 7 + b ** c + weekday(d) + (e > 3) + max(f, 0) * days_between(g, h)") == [
-        "a",
-        "b",
-        "c",
-        "e",
-        "d",
-    ]
+    odd = "a % 7 + b ** c + weekday(d) + (e > 3) + max(f, 0) * days_between(g, h)"
+    assert sorted(needs_values(odd)) == ["a", "b", "c", "d", "e"]
     for formula, target, may in (
         ("age * bags", None, True), ("age * bags * {'Y': 25, 'W': 10, 'J': 0}[cabin]", None, False),
         ("age * bags * {'Y': 25, 'W': 10, 'J': 0}[cabin]", "cabin", True),
