@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import time
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -87,8 +88,8 @@ class Report:
         """How often the target has a class in each group of every other column: a row for each group.
 
         - ``rate_of``, the target and its class, such as ``married=true``; ``column`` and ``group``, which values;
-        - ``low`` and ``high`` of the values in the group, as it writes them: numbers, or timestamps of dates, and NA of
-          categories and nulls;
+        - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
+          day, and NA of categories and nulls;
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
           what the synthetic rate is off by at most;
         - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
@@ -169,7 +170,7 @@ def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, 
 
     if not column["ordered"]:
         return OF_CATEGORIES.join(labels), pd.NA, pd.NA
-    value = pd.Timestamp if column["type"] == "datetime" else float
+    value = pd.Timestamp if column["type"] == "datetime" else time.fromisoformat if column.get("clock") else float
     text = "0" if labels[0] == EXACTLY_0 else labels[0]
     ends = (pd.NA,) if text == NULL else [value(end) for end in text.split(" to ")]
     return OF_VALUES.join(labels), ends[0], ends[-1]

@@ -12,7 +12,8 @@ import numpy as np
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import absent
 from dpmodels.pages.figures.rates import counting, whole_rate, with_rows, worst_rate
-from dpmodels.pages.figures.relations import Relation, chance_of_rates, likely_relations, relations
+from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
@@ -226,20 +227,27 @@ def pairs_figure(facts: Facts) -> Figure | None:
     shown = sorted({place for pair in listed for place in pair[:2]})
     places = {place: index for index, place in enumerate(shown)}
     cells = [(places[second], places[first], likely_of_pair(figures)) for first, second, *figures in listed]
+    asked, target = asked_pairs(facts), facts["pairs"].get("target")
     worst = sorted(listed, key=lambda pair: -likely_of_pair(pair[2:]))
+    first, second, *figures = worst[0]
+    farthest = percent_up(likely_of_pair(figures))
+    most, brief = f"{names[first]} with {names[second]}, {farthest}", f"darker is farther off, at most {farthest}"
+    if len(worst) > LISTED:
+        worst.sort(key=lambda pair: target not in pair[:2] and (*pair[:2],) not in asked)
     rows = tuple(
         (f"{names[first]} with {names[second]}", *map(percent, figures[:2]), percent_up(likely_of_pair(figures)))
         for first, second, *figures in worst
     )
-    title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
+    title = "Within how much"
     scale = ("0", percent(FULL / 4), f"{percent(FULL)} or more")
     said = f"{len(rows):,} pairs; farthest off is {most}"
     drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
     note = f"in percent of all rows, rounded up; the farthest is {most}"
     if len(rows) > LISTED:
-        note += f"; the numbers are the {LISTED} farthest, and report.json has all"
+        first = "" if target is None else f"those with {names[target]}, then "
+        note += f"; the numbers are of {LISTED} pairs, {first}the farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
-    return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)))
+    return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)), brief=brief)
 
 
 def pair_tables(facts: Facts) -> list[Figure]:
@@ -253,7 +261,7 @@ def pair_tables(facts: Facts) -> list[Figure]:
     farthest = max(within.values(), default=0.0)
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
-    hidden -= {(*one["columns"],) for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]}
+    hidden -= asked_pairs(facts)
     shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) not in hidden]
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
 
@@ -273,8 +281,8 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
 
 
 def _largest(rates: Facts) -> float:
-    """Return the largest rate by a column of a group that counts."""
-    return max((rates[key][index] for index in counting(rates) for key in ("released", "synthetic")), default=0.0)
+    """Return the largest rate by a column, of groups that have rows: no bar is cut, and whiskers alone may be."""
+    return max((rates[key][index] for index in with_rows(rates) for key in ("released", "synthetic")), default=0.0)
 
 
 def _clearness(rates: Facts, records: float) -> tuple[float, float]:
@@ -351,7 +359,7 @@ def _of_relation(relation: Relation | None, shown: float) -> str:
     said = (
         f"dependence{single}: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
     )
-    return said + ": weaker" * relation.is_weakened
+    return said + ": weaker" * relation.is_weakened + f", {BY_RULE}" * relation.by_rule
 
 
 def _brief(labels: Sequence[str]) -> list[str]:

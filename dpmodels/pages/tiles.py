@@ -40,7 +40,7 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     counted = [
         ("column", f", each by itself {within}", alone),
         ("pair", f" of columns, in broad groups {within}", pairs),
-        ("relation", " there for certain (good, or with care: as listed below)", certain),
+        ("relation", " there for certain, by no rule of the schema (good, or with care: as listed below)", certain),
     ]
     for (title, unit), column in cells.items():
         if not title.startswith(QUANTILES):

@@ -19,7 +19,16 @@ from dpmodels.pages.figures.categories import (
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
-from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, but_joint, likely_relations, relations
+from dpmodels.pages.figures.relations import (
+    FALSE,
+    KEPT,
+    Relation,
+    asked_pairs,
+    but_joint,
+    likely_relations,
+    relations,
+)
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
@@ -39,6 +48,8 @@ UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 MOST_NAMED, MOST_PAIRS, MOST_ABSENT = 8, 3, 4
 """Names in a sentence, pairs that are named, and categories of a column that are."""
+MOST_WANTED = 12
+"""Pairs that are named where so many have the target, or are of a workload: no other pair stands before these."""
 MOVED = 0.02
 """Part of the rows that rules have moved from which on it is said."""
 OFF = 0.1
@@ -68,6 +79,8 @@ VAGUE = "relations that are there for certain, though not how strong they are"
 BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
+RULED = f"relations {BY_RULE}, which each row keeps, so they are no finding"
+WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
 
 
 @dataclass(frozen=True)
@@ -105,12 +118,15 @@ class Known:
         return [one for one in self.report["columns"] if one["name"] not in self.dropped]
 
     def certain(self) -> dict[str, list[Relation]]:
-        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care."""
+        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care.
+
+        Those that a rule of the schema makes are in no sort.
+        """
         columns, several = self.report["columns"], places_of_several(self.report)
         empty = {place for place, one in enumerate(columns) if is_mostly_empty(one)}
         sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER)}
         for one in self.relations.values():
-            if one.is_certain:
+            if one.is_certain and not one.by_rule:
                 within, places = self.within[one.columns], {*one.columns}
                 whole = BROAD if several & places or within > OFF else GOOD_ALL
                 kept = BARE if empty & places else VAGUE if within > FAR else whole
@@ -122,11 +138,15 @@ class Known:
         return listed(names, ALL if self.names_all else most)
 
     def strongest(self, some: Sequence[Relation]) -> str:
-        """Name the strongest relations; those with the target come first, since it is what rows should teach."""
+        """Name the strongest relations; first those with the target, since it is what rows should teach, and those
+        that a workload asks for.
+        """
         target, columns = self.report["pairs"].get("target"), self.report["columns"]
-        order = sorted(some, key=lambda one: (target not in one.columns, -one.released))
+        asked = asked_pairs(self.report)
+        order = sorted(some, key=lambda one: (target not in one.columns, one.columns not in asked, -one.released))
+        wanted = sum(target in one.columns or one.columns in asked for one in order)
         pairs = [" with ".join(columns[place]["name"] for place in one.columns) for one in order]
-        return listed(pairs, ALL_PAIRS if self.names_all else MOST_PAIRS)
+        return listed(pairs, ALL_PAIRS if self.names_all else max(MOST_PAIRS, min(wanted, MOST_WANTED)))
 
 
 def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
@@ -200,6 +220,8 @@ def _close(known: Known) -> Iterator[str]:
     yield from _of_columns(known, -1.0, CLOSE)
     if near := known.certain()[GOOD_ALL]:
         yield f"{GOOD_ALL}, at least {percent(KEPT)} as strong as released: {known.strongest(near)}"
+    if ruled := [one for one in known.relations.values() if one.by_rule and not one.is_weakened]:
+        yield f"{RULED}: {known.strongest(ruled)}"
     if close := sum(error <= CLOSE for error in known.within.values()):
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
@@ -223,6 +245,8 @@ def _with_care(known: Known) -> Iterator[str]:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {known.strongest([*known.likely.values()])}"
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER) if certain[sort])
+    if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
+        yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
     if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
         by = "rules of the schema have" if has_rules(known.report) else "the fit has"
         yield f"shares of {known.named(apart)}, which {by} moved from what was released"
@@ -253,7 +277,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(known, MIDDLE, math.inf)
-    every = known.relations.values()
+    every = [one for one in known.relations.values() if not one.by_rule]
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
