@@ -125,7 +125,8 @@ def column_figure(column: Facts) -> Figure:
         both = [_together(column, group) for group in groups]
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
     named = [_name(labels, group) for group in groups]
-    told = column["name"], " · ".join(filter(None, (column["type"], column.get("mark"), column.get("verdict"))))
+    kind = "time of day" if column.get("clock") else column["type"]
+    told = column["name"], " · ".join(filter(None, (kind, column.get("mark"), column.get("verdict"))))
     if has_axis:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
@@ -153,7 +154,7 @@ def _in_brief(column: Facts, bars: int) -> str:
         return ", ".join(filter(None, [span, f"and {apart}" * bool(apart), logarithmic]))
     share, place = max(((share, -place) for place, share in enumerate(column["synthetic"])), default=(0.0, 0))
     of = f"{bars - 1} of {len(labels)}, " if bars < len(labels) else ""
-    return f"{of}{labels[-place]} {percent(share)}" if labels else ""
+    return f"{of}{labels[-place]}: {percent(share)}" if labels else ""
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:

@@ -93,8 +93,10 @@ def histogram(
 
     parts = [_axis(top), *(_upright(x, drawn, y) if drawn else ())]
     if over:
-        steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
-        parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
+        steps = [f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True)]
+        outline = [f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}"]
+        parts += [path("under", [*outline, "z"])] * (drawn is None)  # few values alone would be lines between nothing
+        parts.append(path("mark", outline))
     if spike is not None:
         dense = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
         share = dense * axis["bars"] * float(np.diff(cuts)[spike])  # of all rows that the bar stands for

@@ -77,7 +77,7 @@ def headline(facts: Facts) -> str:
     known = [one for one in columns if "released" in one and not unresolved(one)]
     numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
     others = {one["name"]: likely_error(one) for one in known if not one["ordered"]}
-    of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
+    of_numbers = "number or time column" if any(map(_is_of_time, known)) else "number column"
     kinds = [one["ordered"] for one in columns if "released" in one]
     pairs = _of_pairs(facts, dropped)
     named = (
@@ -94,6 +94,10 @@ def headline(facts: Facts) -> str:
     if facts.get("fit") and (silent or facts.get("map") or facts.get("sample_sheet")):
         sentences.append(CLOSELY if all(map(fits, facts["fit"])) else NOT_CLOSELY)
     return " ".join(f"{one}." for one in [*sentences, *_doubts(facts, columns)])
+
+
+def _is_of_time(column: Facts) -> bool:
+    return column["type"] == "datetime" or "clock" in column
 
 
 def headline_of_documents(facts: Facts) -> str:
