@@ -455,7 +455,8 @@ def test_names_that_a_sentence_leaves_out_stand_in_the_whole_sentences_and_the_o
 def test_a_relation_that_a_rule_makes_is_no_finding_and_those_with_the_target_are_all_named() -> None:
     distances = [[one, two, 0, 0, 0, 0.01, *KEPT] for one in range(5) for two in range(one + 1, 5)]
     distances[0][7] = 0.1  # a with b, which a rule makes: it is weaker in the rows
-    facts = report(*(column(name, 0.01, type="x") for name in ("a", "a b", "c", "d", "e")), distances=distances, target=4)
+    columns = (column(name, 0.01, type="x") for name in ("a", "a b", "c", "d", "e"))
+    facts = report(*columns, distances=distances, target=4)
     facts["gate"] = [
         {"rule": f"`{text}` {EVERY_ROW}"}
         for text in ("when a = x and not d then a b != null", "c <= a", "e < 3", "when f then e = 1")
