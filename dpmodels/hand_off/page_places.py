@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from dpmodels.hand_off.manifest import printable
 
-HEADING = re.compile(r"<(h[1-3])[^>]*>(.*?)</\1>|<table[^>]*>|<tr[^>]*><th scope=\"row\">(.*?)</th>", re.DOTALL)
+HEADING = re.compile(r"<(h[1-3])[^>]*>(.*?)</\1>|</?table[^>]*>|<tr[^>]*><th scope=\"row\">(.*?)</th>", re.DOTALL)
 TAG = re.compile(r"<[^>]+>|\s+")
 BODY = "<body>"
 

@@ -75,7 +75,6 @@ def verify_hand_off(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
     _check_last(folder, manifest, contract, check)
-    _name_places(folder, manifest, check)
     check.charge, check.days = _paid(manifest), _days(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
@@ -87,12 +86,13 @@ def verify_hand_off(
 
 
 def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
-    """Check what takes memory, of a hand-off without a fault: the footers of its product, and its method."""
+    """Check what takes memory, of a hand-off without a fault: its product's footers, and its method; name changes."""
     if contract is not None and not check.faults:
         from dpmodels.hand_off.check_product import check_product
 
         check_product(folder, manifest, contract, check)
     check_method(manifest, check)
+    _name_places(folder, manifest, check)
 
 
 def _name_places(folder: Path, manifest: Manifest, check: Verification) -> None:

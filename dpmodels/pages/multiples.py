@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rates import counting, whole_rate, with_rows, worst_rate
 from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
 from dpmodels.pages.figures.ruled import BY_RULE
@@ -18,7 +19,7 @@ from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
-from dpmodels.pages.uses import MOST_ABSENT, listed
+from dpmodels.pages.uses import MOST_ABSENT
 from dpmodels.pages.words import is_of_years
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.statistics.dependence import dependence

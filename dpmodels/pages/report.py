@@ -14,6 +14,7 @@ from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
@@ -36,7 +37,7 @@ from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
-from dpmodels.pages.uses import farther, uses
+from dpmodels.pages.uses import uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
 

@@ -1,12 +1,11 @@
 """What synthetic rows may be used for, with care, or not at all, by the bounds that their report states."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmodels.contract.remarks import FIRST_ROWS, dates_of
+from dpmodels.contract.remarks import dates_of
 from dpmodels.pages.figures.categories import (
     absent,
     has_rules,
@@ -18,6 +17,7 @@ from dpmodels.pages.figures.categories import (
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
     FALSE,
@@ -43,11 +43,10 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
 UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
-MOST_NAMED, MOST_PAIRS, MOST_ABSENT = 8, 3, 4
-"""Names in a sentence, pairs that are named, and categories of a column that are."""
+MOST_PAIRS, MOST_ABSENT = 3, 4
+"""Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
 """Pairs that are named where so many have the target, or are of a workload: no other pair stands before these."""
 MOVED = 0.02
@@ -352,17 +351,6 @@ def _avoided(known: Known, figure: str) -> list[str]:
     return [one["name"] for one in columns if figure in one.get("avoid", ())]
 
 
-def amounts_of(report: Facts) -> list[Facts]:
-    """Return the derived columns that are numbers, and of whose means no error is known."""
-    numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
-    return [one for one in numbers if not DAY.match(one["labels"][0])]
-
-
-def has_first_rows(report: Facts) -> bool:
-    """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
-    return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
-
-
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of columns that are mostly 0 or null how often they are, and what the quantiles of their values are within.
 
@@ -403,17 +391,3 @@ def _rates(known: Known, above: float, most: float) -> Iterator[str]:
             bound += ", more than half of the rate, or of what is left, and of what groups differ by"
         said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of the synthetic rows"
         yield f"{said}, by {known.named(names)} ({bound})"
-
-
-def farther(report: Facts, least: float = 0.005) -> list[str]:
-    """Name the columns that are farther from the release than twice what its noise is from the real rows."""
-    measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
-    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
-
-
-def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Name some, and say how many more there are."""
-    few = list(names[:most])
-    if more := len(names) - len(few):
-        return f"{', '.join(few)} and {more:,} more"
-    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))

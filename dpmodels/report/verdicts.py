@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.by_column import by_column, not_for
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.uses import listed
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]

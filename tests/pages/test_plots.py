@@ -123,7 +123,7 @@ def test_whole_numbers_of_two_values_are_drawn_as_two_bars() -> None:
         assert (
             figure.svg.count('class="mark"') == figure.small.count("M") == 2 and "share of rows per" not in figure.foot
         )
-        assert figure.brief == f"{edges[0]} 90\N{NO-BREAK SPACE}%"
+        assert figure.brief == f"{edges[0]}: 90\N{NO-BREAK SPACE}%"
     facts = {"name": "x", "type": "integer", "labels": ["0", "1", "null"], "values": 2, "ordered": True}
     assert [row[0] for row in column_figure(facts | {"synthetic": [0.2, 0.3, 0.5]}).rows] == ["0", "1", "null"]
 
@@ -266,7 +266,7 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
     assert figure.foot == "23 of 30 categories are one bar"
     assert "23 others together" in figure.svg and figure.svg.count('class="bar rest"') == 1
-    assert figure.brief == "7 of 30, c0 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
+    assert figure.brief == "7 of 30, c0: 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
     together = {"released": 23 / 30, "deviation": 0.01 * 23**0.5}
     (whisker,) = re.findall(r'class="whisker" d="M([\d.]+) [\d.]+H([\d.]+)', str(figure.svg))[-1:]
     ends = [(WIDTH - ROOM) * (together["released"] + 2 * sign * together["deviation"]) for sign in (-1, 1)]

@@ -8,10 +8,11 @@ import numpy as np
 from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.categories import EVERY_ROW, absent
+from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import counting, giving_away, without_outcome, worst_rate
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.figures.ruled import ruled_pairs
-from dpmodels.pages.uses import farther, uses
+from dpmodels.pages.uses import uses
 from dpmodels.report.verdicts import headline
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make

@@ -75,16 +75,20 @@ def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) 
     distances = pairs.get("distances", [])
     listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
     asked = named_pairs(table.workload, names)
-    places = drawn(distances, asked, pairs.get("target"), ruled)
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == places
-        and pairs.get("asked_for", 0) == asked_first(places, asked)
+        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled), asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
+
+
+def _are_drawn(pairs: Facts, places: Sequence[tuple[int, int]], asked: Collection[tuple[int, int]]) -> bool:
+    """Tell whether the pairs that are drawn are those that are to be, and are said to be asked for if they are."""
+    shown = [tuple(one["columns"]) for one in pairs.get("tables", ())]
+    return shown == places and pairs.get("asked_for", 0) == asked_first(places, asked)
 
 
 def _is_pair(listed: Sequence[Any]) -> bool:
