@@ -7,7 +7,7 @@ from itertools import takewhile
 from dpmodels.hand_off.manifest import printable
 
 HEADING = re.compile(r"<(h[1-3])[^>]*>(.*?)</\1>|</?table[^>]*>|<tr[^>]*><th scope=\"row\">(.*?)</th>", re.DOTALL)
-TAG = re.compile(r"<[^>]+>|\s+")
+TAG = re.compile(r"<[^>]+>")
 BODY = "<body>"
 
 
@@ -29,4 +29,4 @@ def first_difference(expected: str, written: str) -> str:
 
 
 def _text(written: str) -> str:
-    return html.unescape(TAG.sub(" ", written)).strip()
+    return " ".join(html.unescape(TAG.sub(" ", written)).split())
