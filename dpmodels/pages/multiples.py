@@ -205,7 +205,7 @@ def _height(note: str) -> str:
     width = note.removeprefix("share per ")
     if width.startswith("bar "):
         return "logarithmic; share of rows per bar"
-    return f"share of rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
+    return f"share of rows per {'width of ' * width[-1:].isdigit()}{width}"
 
 
 def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
@@ -233,7 +233,10 @@ def pairs_figure(facts: Facts) -> Figure | None:
     worst = sorted(listed, key=lambda pair: -likely_of_pair(pair[2:]))
     first, second, *figures = worst[0]
     farthest = percent_up(likely_of_pair(figures))
-    most, brief = f"{names[first]} with {names[second]}, {farthest}", f"darker is farther off, at most {farthest}"
+    most, brief = (
+        f"{names[first]} with {names[second]}, {farthest}",
+        f"stronger color is farther off, at most {farthest}",
+    )
     if len(worst) > LISTED:
         worst.sort(key=lambda pair: target not in pair[:2] and (*pair[:2],) not in asked)
     rows = tuple(

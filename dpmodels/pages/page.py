@@ -29,6 +29,7 @@ LINK_BESIDE = re.compile(r'<a href="(?!#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to another file of a hand-off."""
 BEHIND, WORDS, LONG_WORD = re.compile(r"(?<=[_./-])(?=[^_./-])"), re.compile(r"[\s_./-]"), 11
 """Where a name may be broken, what parts its words, and letters of a word for which a small picture has room."""
+ONE_DAY = re.compile(r"(\d{4}-\d\d-\d\d)")
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
 
@@ -57,7 +58,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked, "led": led}
-    environment.filters |= {"parted": parted, "is_long": is_long}
+    environment.filters |= {"parted": parted, "is_long": is_long, "whole_days": whole_days}
     environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     return environment
 
@@ -83,6 +84,14 @@ def coded(text: str) -> Markup:
 def parted(name: str) -> Markup:
     """Write a name that a narrow screen may break behind what parts its words, and only else within one."""
     return Markup("<wbr>").join(BEHIND.split(name))
+
+
+def whole_days(text: str) -> Markup:
+    """Write a text in which no day is broken."""
+    return Markup("").join(
+        Markup('<span class="day">{}</span>').format(part) if n % 2 else escape(part)
+        for n, part in enumerate(ONE_DAY.split(text))
+    )
 
 
 def is_long(name: str) -> bool:

@@ -224,8 +224,9 @@ def bars(
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(fitted(0, line - 5, label, most, "start", "label"))
-        if shares:
-            parts.append(box(0, line, x(shares.values[index]), THICK, "bar rest" if index in pale else "bar"))
+        if lying := shares or marks:
+            kind = "under" if not shares else "bar rest" if index in pale else "bar"
+            parts.append(box(0, line, x(lying.values[index]), THICK, kind))
         reach = [each.reach[index] for each in series if each.stddev]
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
@@ -268,6 +269,10 @@ def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], flo
         ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
         for kind, of_rest in (("bar", False), ("bar rest", True)):
             parts.append(path(kind, [end for n, end in enumerate(ends) if (n in pale) == of_rest]))
+    if marks and not shares:
+        parts.append(
+            path("under", (f"M0 {number(high * n)}H{number(x(one))}{down}H0z" for n, one in enumerate(marks.values)))
+        )
     if marks:
         parts.append(
             path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values)))

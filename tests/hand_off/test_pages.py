@@ -86,8 +86,8 @@ def test_where_a_page_differs_is_a_heading_and_a_row() -> None:
     page += '<h2 id="c">C</h2><table><tr><th scope="row">r</th><td>y</td></tr></table></body></html>'
     for old, new, place in (
         ("<title>t", "<title>u", "in its head, which nobody reads: style or title"),
-        ("x", "z", "first under “A & b”"),
-        ("y", "z", "first under “C”, “r”"),
+        ("<p>x", "<p>z", "first under “A & b”"),
+        ("<td>y", "<td>z", "first under “C”, “r”"),
         ("</html>", "</html>more", "first under “C”"),
         ("<h1>", "<h3>", "first under “A & b”"),
     ):

@@ -322,6 +322,7 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     }
     drawn = rate_figures(facts)
     assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
+    assert "\N{RIGHTWARDS ARROW}" not in drawn[1][0].svg and drawn[2] == "50\N{NO-BREAK SPACE}%"  # the bar is not cut
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg
