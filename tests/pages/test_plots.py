@@ -121,7 +121,8 @@ def test_whole_numbers_of_two_values_are_drawn_as_two_bars() -> None:
     ):
         figure = drawn(column, edges, [0.9, 0.1])
         assert (
-            figure.svg.count('class="mark"') == figure.small.count("M") / 2 == 2 and "share of rows per" not in figure.foot
+            figure.svg.count('class="mark"') == figure.small.count("M") / 2 == 2
+            and "share of rows per" not in figure.foot
         )
         assert figure.brief == f"{edges[0]}: 90\N{NO-BREAK SPACE}%"
     facts = {"name": "x", "type": "integer", "labels": ["0", "1", "null"], "values": 2, "ordered": True}
