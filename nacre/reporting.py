@@ -118,7 +118,7 @@ class Report:
         A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers:
 
         - ``first`` and ``second``, the columns;
-        - ``relation``: ``kept`` if the two depend on each other for certain, and about as strongly in the synthetic
+        - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if the two depend on each other for certain, and about as strongly in the synthetic
           rows; ``weaker`` if less so there; ``likely`` if that stands out of the noise less clearly, so that one in ten
           of these may be noise; ``hidden`` if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
@@ -178,6 +178,8 @@ def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, 
 
 def _verdict(relation: "Relation", is_likely: bool) -> str:
     """Return a page's word for a relation."""
+    if relation.by_rule:
+        return "ruled"
     if relation.is_kept:
         return "kept"
     return "weaker" if relation.is_certain else "likely" if is_likely else "hidden"
