@@ -118,9 +118,10 @@ class Report:
         A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers:
 
         - ``first`` and ``second``, the columns;
-        - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if the two depend on each other for certain, and about as strongly in the synthetic
-          rows; ``weaker`` if less so there; ``likely`` if that stands out of the noise less clearly, so that one in ten
-          of these may be noise; ``hidden`` if noise hides whether they do; empty of earlier layouts;
+        - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if they
+          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there;
+          ``likely`` if that stands out of the noise less clearly, so that one in ten of these may be noise; ``hidden``
+          if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
           ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the
           pair is;

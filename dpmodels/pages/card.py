@@ -139,7 +139,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         questions=answers(facts, accounts),
         roles=ROLES,
         patient=patient_words(facts),
-        assessment=cut(assessment_of(facts["given"])),
+        assessment=brief(assessment_of(facts["given"])),
         several=several_records(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
