@@ -205,7 +205,7 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
         left = f"one further release of noisy numbers with ε = {one['remaining']} at most would fit"
         left += f" ({one['why']})" if one["why"] else ""
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
-    spent = f"ε = {one['before']} before this and {one['after']} with it, of a cap of {one['cap']}"
+    spent = f"ε = {one['after']} of {one['cap']} with this ({one['before']} before)"
     text = f"Account {cut(one['name'])}{whose} has spent {spent}; {left}"
     text += f", until {one['expires']}." if one["expires"] else "."
     if cap := one["of_cap"]:
