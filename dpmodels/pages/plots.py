@@ -224,9 +224,8 @@ def bars(
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(fitted(0, line - 5, label, most, "start", "label"))
-        if lying := shares or marks:
-            kind = "under" if not shares else "bar rest" if index in pale else "bar"
-            parts.append(box(0, line, x(lying.values[index]), THICK, kind))
+        kind = "under" if not shares else "bar rest" if index in pale else "bar"
+        parts += [box(0, line, x(each.values[index]), THICK, kind) for each in series[:1]]
         reach = [each.reach[index] for each in series if each.stddev]
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
