@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import time
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -85,8 +86,8 @@ class Report:
         """How often the target has a class in each group of every other column: a row for each group.
 
         - ``rate_of``, the target and its class, such as ``married=true``; ``column`` and ``group``, which values;
-        - ``low`` and ``high`` of the values in the group, as it writes them: numbers, or timestamps of dates, and NA of
-          categories and nulls;
+        - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
+          day, and NA of categories and nulls;
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
           what the synthetic rate is off by at most;
         - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
@@ -115,9 +116,10 @@ class Report:
         A row for each pair of ``facts["pairs"]["distances"]``, with names in place of numbers:
 
         - ``first`` and ``second``, the columns;
-        - ``relation``: ``kept`` if the two depend on each other for certain, and about as strongly in the synthetic
-          rows; ``weaker`` if less so there; ``likely`` if that stands out of the noise less clearly, so that one in ten
-          of these may be noise; ``hidden`` if noise hides whether they do; empty of earlier layouts;
+        - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if they
+          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there;
+          ``likely`` if that stands out of the noise less clearly, so that one in ten of these may be noise; ``hidden``
+          if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
           ``noise_distance_95``, which noise exceeds in one release of twenty; ``distance_within``, within what the
           pair is;
@@ -167,7 +169,7 @@ def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, 
 
     if not column["ordered"]:
         return OF_CATEGORIES.join(labels), pd.NA, pd.NA
-    value = pd.Timestamp if column["type"] == "datetime" else float
+    value = pd.Timestamp if column["type"] == "datetime" else time.fromisoformat if column.get("clock") else float
     text = "0" if labels[0] == EXACTLY_0 else labels[0]
     ends = (pd.NA,) if text == NULL else [value(end) for end in text.split(" to ")]
     return OF_VALUES.join(labels), ends[0], ends[-1]
@@ -175,6 +177,8 @@ def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, 
 
 def _verdict(relation: "Relation", is_likely: bool) -> str:
     """Return a page's word for a relation."""
+    if relation.by_rule:
+        return "ruled"
     if relation.is_kept:
         return "kept"
     return "weaker" if relation.is_certain else "likely" if is_likely else "hidden"

@@ -66,6 +66,7 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
     verified = Verified(**vars(check(os.fspath(folder), signer, officer)))
     if verified.faults:
         raise ArtifactError(
-            f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}"
+            f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}; "
+            f"signature: {verified.signature_beside_faults}"
         )
     return verified

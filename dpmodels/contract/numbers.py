@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from dpmodels.clock import clock_of, has_seconds, time_of_day
 from dpmodels.contract.base import DTYPE, UNITS, FormulaText, decimal_digits, of_form, overflow
 from dpmodels.contract.continuous import MAX, MIN, Continuous
 
@@ -55,7 +56,9 @@ class Scaled(Continuous):
 
     @property
     def rule(self) -> str:
-        low, high = (f"{bound!r}".removesuffix(".0") for bound in (float(self.low), float(self.high)))
+        clock, bounds = clock_of(self), (float(self.low), float(self.high))
+        low, high = (time_of_day(one, clock, has_seconds(self)) if clock else f"{one!r}" for one in bounds)
+        low, high = low.removesuffix(".0"), high.removesuffix(".0")
         return f"must lie between {low} and {high}" + f" (it is `{self.computed}`)" * bool(self.computed)
 
     def _joint_faults(self) -> Sequence[tuple[str, str]]:

@@ -30,14 +30,14 @@ from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, strongest_pair, weaker_pairs
-from dpmodels.pages.figures.categories import EVERY_ROW
 from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.uses import known_of, uses
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
 """How far another version of this product may round what a budget means, relatively."""
-NUMBER_FACTS = ("mean", "p99", "clipped", "unseen", "discovered_bounds")
+NUMBER_FACTS = ("mean", "p99", "clipped", "unseen", "discovered_bounds", "clock")
 """What a card says of a number column, where its report does."""
 LARGEST_AMOUNT = 10**6
 """An epsilon of a ledger is far below; decimals of a million digits end arithmetic with an error."""

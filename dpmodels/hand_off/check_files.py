@@ -24,6 +24,8 @@ TOLD = (
 ALWAYS = ("schema.yaml", "report.json")
 """What every hand-off has, and what a check holds against the manifest."""
 DEEPEST = 2
+CHANGED = "was changed"
+"""What is said of a file that is not of its hash."""
 LARGEST = {"schema.yaml": LARGEST_YAML, "report.json": LARGEST_REPORT, CARD: LARGEST_CARD, CONTRACT: LARGEST_CARD}
 """What is read whole; pages have a limit as well. Tables and models are as large as whoever sent them made them."""
 SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -79,7 +81,7 @@ def _check_file(folder: Path, name: str, sha256: str, elsewhere: str | None, che
         elif (sha256_plain(folder, folder / name) if elsewhere is None else elsewhere) == sha256:
             check.files += 1
         else:
-            check.faults.append(f"{name} was changed")
+            check.faults.append(f"{name} {CHANGED}")
     except (ArtifactError, OSError):
         check.faults.append(f"{name} is a link, or cannot be read as a plain file")
 

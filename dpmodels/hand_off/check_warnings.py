@@ -64,7 +64,7 @@ SENTENCES = (
 """Whoever changes a sentence leaves the earlier one here as well, or raises the layout."""
 LONGEST = 4000
 """Letters of a warning."""
-FIGURE = "[-+0-9.,e:%\N{NO-BREAK SPACE} ]{1,45}"
+FIGURE = "[-+0-9.,e:%\N{NO-BREAK SPACE} ]{1,45}(?:h|min|s)?"
 BOUND, OFF = f"(min|max) {FIGURE}", "|".join(SIDES.values())
 CROWD = f"{FIGURE} of the (records|values other than (zero|null|zero and null))"
 

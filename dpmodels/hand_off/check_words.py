@@ -25,7 +25,7 @@ from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED
 from dpmodels.releases.contract import Contract, table_of
-from dpmodels.report.within import DRAWN, MOST_RATES
+from dpmodels.report.within import DRAWN, MOST_ASKED, MOST_RATES
 
 Facts = Mapping[str, Any]
 NUMBER = re.compile(r"[0-9]+(,[0-9]{3})*(\.[0-9]+)?")
@@ -142,7 +142,7 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
     known = are_figures(figures, PAIRS) and pairs.get("target") == table.target_index
     return (
         known
-        and len(pairs.get("tables", ())) <= DRAWN
+        and len(pairs.get("tables", ())) <= DRAWN + MOST_ASKED
         and all(
             has_figures(one, {"columns", *SHARES}, "labels")
             and len(one["labels"]) == len(one["columns"])

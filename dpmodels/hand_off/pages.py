@@ -9,7 +9,7 @@ pages nor contract were compared, which is said and is no fault.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from dpmodels.hand_off.check_words import impossible_figures, is_headline, stran
 from dpmodels.hand_off.expected import expected_checks, kind_of
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MOST_FAULTS, PAGES, Manifest, printable
 from dpmodels.hand_off.odcs import has_contract, render_contract
+from dpmodels.hand_off.page_places import first_difference
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -96,9 +97,33 @@ def _renders(card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[tup
 def _other_pages(folder: Path, card: Mapping[str, Any], report: Mapping[str, Any]) -> Iterator[str]:
     """Name every page that is not what the facts make."""
     for name, render in _renders(card, report):
-        page = render().encode()
-        if len(page) > LARGEST_PAGE or _read(folder, name, LARGEST_PAGE) != page:
-            yield f"{name} says something else than {REPORT if name == REPORT_PAGE else CARD}, of which it is made"
+        page, written = render().encode(), _read(folder, name, LARGEST_PAGE)
+        if len(page) > LARGEST_PAGE or written != page:
+            of = f"{REPORT if name == REPORT_PAGE else CARD}, of which it is made"
+            yield f"{name} says something else than {of}, {_place(page, written)}"
+
+
+def _place(page: bytes, written: bytes) -> str:
+    return first_difference(page.decode(), written.decode(errors="replace"))
+
+
+def places_of_changes(folder: Path, manifest: Manifest, changed: Collection[str]) -> dict[str, str]:
+    """Say where pages that are not of their hashes were changed, by their names, as far as they can be made again.
+
+    That is where this version has their layout, and card and report are the ones that the manifest names.
+    """
+    from dpmodels.pages.page import LAYOUT
+
+    if manifest.layout != LAYOUT or {REPORT, CARD} & {*changed} or not {REPORT_PAGE, *PAGES} & {*changed}:
+        return {}
+    try:
+        report, card = read_json(_read(folder, REPORT, LARGEST_REPORT)), read_json(_read(folder, CARD, LARGEST_CARD))
+        if not (_is_short(report) and _is_short(card)):
+            return {}
+        renders = [(name, render) for name, render in _renders(card, report) if name in changed]
+        return {name: _place(render().encode(), _read(folder, name, LARGEST_PAGE)) for name, render in renders}
+    except Exception:  # facts of any shape may lie there, as in ``compare_pages``
+        return {}
 
 
 def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:
@@ -120,8 +145,9 @@ def _other_checks(folder: Path, manifest: Manifest, contract: Contract, report: 
         return
     written = _read(folder, CHECKS, LARGEST_PAGE).decode(errors="replace")
     expected = render_checks(expected_checks(contract, report["synthetic_rows"]))
-    if COUNT.sub("", written) != COUNT.sub("", expected):
-        yield f"{CHECKS} says something else than that all rules of schema.yaml hold"
+    ours, theirs = (COUNT.sub("", page) for page in (expected, written))
+    if ours != theirs:
+        yield f"{CHECKS} says something else than that all rules of schema.yaml hold, {first_difference(ours, theirs)}"
 
 
 def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
+UNSOUND = "does not hold for this manifest, or is not by the key you named"
 NOBODY_AGREED = "no: no officer signed that these files may leave"
 MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
 """What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""

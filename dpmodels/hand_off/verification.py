@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED
+from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED, UNSOUND
 from dpmodels.plural import counted
 
 UNCHECKED = (
@@ -82,6 +82,13 @@ class Verification:
             "signature": self.signature,
             "not_checked": UNCHECKED,
         }
+
+    @property
+    def signature_beside_faults(self) -> str:
+        """Say of a hand-off with faults whether its manifest is signed, and what that says of the other files."""
+        if self.signature in (NOBODY, UNSOUND):
+            return self.signature
+        return f"that of manifest.json holds, {self.signature}; what differs from it is not as it was signed"
 
     @property
     def may_not_leave(self) -> bool:

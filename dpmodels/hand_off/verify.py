@@ -12,6 +12,7 @@ A hand-off that was made from a release file alone cannot say which account and 
 manifest says so; ``charge`` then tells the recipient what to ask of whoever keeps the ledger.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -21,13 +22,13 @@ from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.card import balances_above, differs, standings
 from dpmodels.hand_off.check_accounts import check_above, check_standings
 from dpmodels.hand_off.check_charges import check_all_named, check_approved, check_charges, check_discoveries
-from dpmodels.hand_off.check_files import check_classifier, check_files, check_schema
+from dpmodels.hand_off.check_files import CHANGED, check_classifier, check_files, check_schema
 from dpmodels.hand_off.check_maker import check_maker, check_method
 from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
-from dpmodels.hand_off.pages import compare_pages
-from dpmodels.hand_off.signature import check_agreed, check_signature
+from dpmodels.hand_off.pages import compare_pages, places_of_changes
+from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, check_agreed, check_signature
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
@@ -85,12 +86,20 @@ def verify_hand_off(
 
 
 def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
-    """Check what takes memory, of a hand-off without a fault: the footers of its product, and its method."""
+    """Check what takes memory, of a hand-off without a fault: its product's footers, and its method; name changes."""
     if contract is not None and not check.faults:
         from dpmodels.hand_off.check_product import check_product
 
         check_product(folder, manifest, contract, check)
     check_method(manifest, check)
+    _name_places(folder, manifest, check)
+
+
+def _name_places(folder: Path, manifest: Manifest, check: Verification) -> None:
+    """Add to the faults of pages that are not of their hashes, under which heading they first differ."""
+    changed = {name for name in manifest.artifacts if f"{name} {CHANGED}" in check.faults}
+    for name, place in places_of_changes(folder, manifest, changed).items():
+        check.faults[check.faults.index(f"{name} {CHANGED}")] += f", {place}"
 
 
 def _check_card(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
@@ -124,6 +133,7 @@ def check_signers(
         check.vouched, check.signature = check_signature(folder, content, signer)
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
+        check.signature = UNSOUND if os.path.lexists(folder / SIGNATURE) else NOBODY
     if signer and check.faults:
         return check, None
     try:

@@ -7,18 +7,11 @@ from typing import Any
 
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
-from dpmodels.pages.uses import (
-    UNKNOWN,
-    Known,
-    amounts_of,
-    error_by_itself,
-    has_first_rows,
-    known_of,
-    listed,
-)
+from dpmodels.pages.uses import UNKNOWN, Known, error_by_itself, known_of
 
 Facts = Mapping[str, Any]
 GOOD, CARE, BAD = "good", "care", "bad"

@@ -7,7 +7,7 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
-from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, counts_of, lines
+from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
 from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
@@ -20,7 +20,7 @@ from dpmodels.pages.card_words import (
     several_records,
     words_of,
 )
-from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
+from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits, not_handed_over
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.risk import chances
@@ -93,12 +93,22 @@ def render_card(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
         scores=scores,
+        warnings=_warnings(quality),
         accounts=(accounts := accounts_of(facts)),
         by_hand=lines(facts["given"]),
         others=_others(accounts) if accounts else "",
         fit=_fit(quality),
         looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
+
+
+def _warnings(quality: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Sort the warnings of columns: of those that are handed over, and of the others."""
+    dropped = not_handed_over(quality)
+    sorts: dict[str, list[str]] = {"received": [], "dropped": []}
+    for one in quality["warnings"]:
+        sorts["dropped" if one.partition(": ")[0] in dropped else "received"].append(one)
+    return sorts
 
 
 def _others(accounts: Sequence[Mapping[str, Any]]) -> str:
@@ -129,6 +139,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         questions=answers(facts, accounts),
         roles=ROLES,
         patient=patient_words(facts),
+        assessment=brief(assessment_of(facts["given"])),
         several=several_records(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),

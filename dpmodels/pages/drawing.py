@@ -53,7 +53,7 @@ def standalone(figure: Figure) -> str:
     style += ".label{fill:#111}.bar{fill:#8ac0c8}.rest{fill-opacity:.5}"
     style += ".heat,.point{fill:#4a929d}.track{fill:#f3f1ec}.grid{stroke:#e2ded6}.axis{stroke:#bbb}"
     style += ".mark{stroke:#a8481f;stroke-width:2}.dot,.second{fill:#a8481f}.whisker{stroke:#111}"
-    style += ".mark,.whisker,.axis,.grid{fill:none}"
+    style += ".under{fill:#a8481f;fill-opacity:.2}.mark,.whisker,.axis,.grid{fill:none}"
     begin, end = str(figure.svg).split(">", 1)
     begin = begin.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * WIDTH}" ')
     whole = f'{begin}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{end}'

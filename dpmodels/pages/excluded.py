@@ -41,8 +41,8 @@ def weaker_pairs(report: Facts) -> list[str]:
 
 
 def strongest_pair(report: Facts) -> list[str]:
-    """Name the two columns that depend most on each other, for certain; nothing where none do."""
-    return next(([*names] for _, names in _certain(report)), [])
+    """Name the two columns that depend most on each other, for certain and by no rule; nothing where none do."""
+    return next(([*names] for one, names in _certain(report) if not one.by_rule), [])
 
 
 def _certain(report: Facts) -> list[tuple[Relation, tuple[str, str]]]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
+from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.categories import moved
-from dpmodels.pages.page import beside, percent, percent_up, short, short_up
+from dpmodels.pages.page import percent, percent_up, short
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
@@ -113,6 +114,8 @@ def clipped(columns: Sequence[Facts], most: int | None = None) -> str:
 
 def _range(column: Facts) -> str:
     """Write the bounds that values of a column were set to."""
+    if column.get("clock"):
+        return " to ".join(amount(column, one) for one in column["clipped"])
     low, high = (f"{one:.10g}" if is_of_years(column) else f"{one:,.10g}" for one in column["clipped"])
     return f"{low} to {high}"
 
@@ -161,8 +164,7 @@ def _off(column: Facts, figure: str) -> str:
     within, estimate = within_of(column, figure), column[figure]["estimate"]
     if within is not None and yardstick(column, figure).size != abs(estimate):
         return (
-            f"{beside(column[figure].get('synthetic', estimate), within, is_of_years(column))} within "
-            f"{least}{short_up(within)}"
+            f"{amount(column, column[figure].get('synthetic', estimate), within)} within {least}{error(column, within)}"
         )
     return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
 

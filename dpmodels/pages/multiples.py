@@ -11,13 +11,15 @@ import numpy as np
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rates import counting, whole_rate, with_rows, worst_rate
-from dpmodels.pages.figures.relations import Relation, chance_of_rates, likely_relations, relations
+from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
-from dpmodels.pages.uses import MOST_ABSENT, listed
+from dpmodels.pages.uses import MOST_ABSENT
 from dpmodels.pages.words import is_of_years
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.statistics.dependence import dependence
@@ -124,7 +126,8 @@ def column_figure(column: Facts) -> Figure:
         both = [_together(column, group) for group in groups]
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
     named = [_name(labels, group) for group in groups]
-    told = column["name"], " · ".join(filter(None, (column["type"], column.get("mark"), column.get("verdict"))))
+    kind = "time of day" if column.get("clock") else column["type"]
+    told = column["name"], " · ".join(filter(None, (kind, column.get("mark"), column.get("verdict"))))
     if has_axis:
         figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
@@ -152,7 +155,7 @@ def _in_brief(column: Facts, bars: int) -> str:
         return ", ".join(filter(None, [span, f"and {apart}" * bool(apart), logarithmic]))
     share, place = max(((share, -place) for place, share in enumerate(column["synthetic"])), default=(0.0, 0))
     of = f"{bars - 1} of {len(labels)}, " if bars < len(labels) else ""
-    return f"{of}{labels[-place]} {percent(share)}" if labels else ""
+    return f"{of}{labels[-place]}: {percent(share)}" if labels else ""
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:
@@ -202,7 +205,7 @@ def _height(note: str) -> str:
     width = note.removeprefix("share per ")
     if width.startswith("bar "):
         return "logarithmic; share of rows per bar"
-    return f"share of rows per {'width of ' * (width[-1:].isdigit() and width != '1')}{width}"
+    return f"share of rows per {'width of ' * width[-1:].isdigit()}{width}"
 
 
 def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
@@ -226,20 +229,30 @@ def pairs_figure(facts: Facts) -> Figure | None:
     shown = sorted({place for pair in listed for place in pair[:2]})
     places = {place: index for index, place in enumerate(shown)}
     cells = [(places[second], places[first], likely_of_pair(figures)) for first, second, *figures in listed]
+    asked, target = asked_pairs(facts), facts["pairs"].get("target")
     worst = sorted(listed, key=lambda pair: -likely_of_pair(pair[2:]))
+    first, second, *figures = worst[0]
+    farthest = percent_up(likely_of_pair(figures))
+    most, brief = (
+        f"{names[first]} with {names[second]}, {farthest}",
+        f"stronger color is farther off, at most {farthest}",
+    )
+    if len(worst) > LISTED:
+        worst.sort(key=lambda pair: target not in pair[:2] and (*pair[:2],) not in asked)
     rows = tuple(
         (f"{names[first]} with {names[second]}", *map(percent, figures[:2]), percent_up(likely_of_pair(figures)))
         for first, second, *figures in worst
     )
-    title, most = "Within how much", f"{rows[0][0]}, {rows[0][3]}"
+    title = "Within how much"
     scale = ("0", percent(FULL / 4), f"{percent(FULL)} or more")
     said = f"{len(rows):,} pairs; farthest off is {most}"
     drawn = stairs(title, said, [names[place] for place in shown], cells, FULL, scale)
     note = f"in percent of all rows, rounded up; the farthest is {most}"
     if len(rows) > LISTED:
-        note += f"; the numbers are the {LISTED} farthest, and report.json has all"
+        first = "" if target is None else f"those with {names[target]}, then "
+        note += f"; the numbers are of {LISTED} pairs, {first}the farthest, and report.json has all"
     header = ("columns", "noise alone, on average", "synthetic rows to release", "within")
-    return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)))
+    return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)), brief=brief)
 
 
 def pair_tables(facts: Facts) -> list[Figure]:
@@ -253,7 +266,7 @@ def pair_tables(facts: Facts) -> list[Figure]:
     farthest = max(within.values(), default=0.0)
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
-    hidden -= {(*one["columns"],) for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]}
+    hidden -= asked_pairs(facts)
     shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) not in hidden]
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
 
@@ -273,8 +286,8 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
 
 
 def _largest(rates: Facts) -> float:
-    """Return the largest rate by a column of a group that counts."""
-    return max((rates[key][index] for index in counting(rates) for key in ("released", "synthetic")), default=0.0)
+    """Return the largest rate by a column, of groups that have rows: no bar is cut, and whiskers alone may be."""
+    return max((rates[key][index] for index in with_rows(rates) for key in ("released", "synthetic")), default=0.0)
 
 
 def _clearness(rates: Facts, records: float) -> tuple[float, float]:
@@ -351,7 +364,7 @@ def _of_relation(relation: Relation | None, shown: float) -> str:
     said = (
         f"dependence{single}: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
     )
-    return said + ": weaker" * relation.is_weakened
+    return said + ": weaker" * relation.is_weakened + f", {BY_RULE}" * relation.by_rule
 
 
 def _brief(labels: Sequence[str]) -> list[str]:

@@ -23,10 +23,13 @@ this layout with what it makes itself, and leaves others alone (tests/hand_off/t
 ROUNDED = 1e-9
 """Part of a figure that is no reason to round it up."""
 PERCENT = "\N{NO-BREAK SPACE}%"
-LEAD = re.compile(r"(?:tables of two columns|.+?)(?=,? (?:of|in|by|that|and how|depend)\b| \(|:)")
+LEAD = re.compile(r"(?:tables of two columns|.+?)(?=,? (?:of|in|by|that|and how|depend)\b| \(|:(?!\d))")
 """The first words of a sentence on what rows may be used for."""
 LINK_BESIDE = re.compile(r'<a href="(?!#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to another file of a hand-off."""
+BEHIND, WORDS, LONG_WORD = re.compile(r"(?<=[_./-])(?=[^_./-])"), re.compile(r"[\s_./-]"), 11
+"""Where a name may be broken, what parts its words, and letters of a word for which a small picture has room."""
+ONE_DAY = re.compile(r"(\d{4}-\d\d-\d\d)")
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
 
@@ -55,6 +58,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked, "led": led}
+    environment.filters |= {"parted": parted, "is_long": is_long, "whole_days": whole_days}
     environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     return environment
 
@@ -75,6 +79,24 @@ def coded(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
     )
+
+
+def parted(name: str) -> Markup:
+    """Write a name that a narrow screen may break behind what parts its words, and only else within one."""
+    return Markup("<wbr>").join(BEHIND.split(name))
+
+
+def whole_days(text: str) -> Markup:
+    """Write a text in which no day is broken."""
+    return Markup("").join(
+        Markup('<span class="day">{}</span>').format(part) if n % 2 else escape(part)
+        for n, part in enumerate(ONE_DAY.split(text))
+    )
+
+
+def is_long(name: str) -> bool:
+    """Tell whether a name has a word for which a small picture has no room."""
+    return max(map(len, WORDS.split(name))) > LONG_WORD
 
 
 def thousands(number: float) -> str:

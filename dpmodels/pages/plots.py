@@ -93,8 +93,10 @@ def histogram(
 
     parts = [_axis(top), *(_upright(x, drawn, y) if drawn else ())]
     if over:
-        steps = (f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True))
-        parts.append(path("mark", (f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}")))
+        steps = [f"V{number(y(share))}H{number(right)}" for share, right in zip(over.values, x[1:], strict=True)]
+        outline = [f"M{LEFT} {FLOOR}", *steps, f"V{FLOOR}"]
+        parts += [path("under", [*outline, "z"])] * (drawn is None)  # few values alone would be lines between nothing
+        parts.append(path("mark", outline))
     if spike is not None:
         dense = (drawn or over).values[spike]  # type: ignore[union-attr]  # one of them is there
         share = dense * axis["bars"] * float(np.diff(cuts)[spike])  # of all rows that the bar stands for
@@ -222,8 +224,8 @@ def bars(
     parts.append(path("grid", (f"M{number(x(at))} {number(y)}v{THICK:g}" for y in lines for at in _rounds(top))))
     for index, (label, line) in enumerate(zip(labels, lines, strict=True)):
         parts.append(fitted(0, line - 5, label, most, "start", "label"))
-        if shares:
-            parts.append(box(0, line, x(shares.values[index]), THICK, "bar rest" if index in pale else "bar"))
+        kind = "under" if not shares else "bar rest" if index in pale else "bar"
+        parts += [box(0, line, x(each.values[index]), THICK, kind) for each in series[:1]]
         reach = [each.reach[index] for each in series if each.stddev]
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
@@ -266,6 +268,10 @@ def _small(shares: Shares | None, marks: Shares | None, x: Callable[[float], flo
         ends = [f"M0 {number(high * n)}H{number(x(share))}{down}H0z" for n, share in enumerate(shares.values)]
         for kind, of_rest in (("bar", False), ("bar rest", True)):
             parts.append(path(kind, [end for n, end in enumerate(ends) if (n in pale) == of_rest]))
+    if marks and not shares:
+        parts.append(
+            path("under", (f"M0 {number(high * n)}H{number(x(one))}{down}H0z" for n, one in enumerate(marks.values)))
+        )
     if marks:
         parts.append(
             path("mark", (f"M{number(x(one))} {number(high * n)}{down}" for n, one in enumerate(marks.values)))

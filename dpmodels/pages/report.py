@@ -13,7 +13,10 @@ from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
+from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import without_outcome
+from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
     AS_A_RULE,
     clipped,
@@ -31,11 +34,11 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
 from dpmodels.pages.officer import for_officer
-from dpmodels.pages.page import beside, ends, percent, render_page, short, short_up
+from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
-from dpmodels.pages.uses import farther, uses
-from dpmodels.pages.words import MEANINGS, is_of_years, look_in_words, quantity_in_words
+from dpmodels.pages.uses import uses
+from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
 
 DONE = {
@@ -117,7 +120,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         without_outcome=without_outcome(facts),
-        at_once={"rates": RATES, "tables": TABLES},
+        at_once={"rates": RATES, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
         by_column=(judged := by_column(facts)),
@@ -162,24 +165,24 @@ def _numbers(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
-    means, years = one.get("unseen", {}).get("means", ()), is_of_years(one)
+    means = one.get("unseen", {}).get("means", ())
     has_quantile = "p99" in one and not has_few_values(one)
     off = within_of(one, "mean")
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
-        beside(one["mean"]["estimate"], off, years),
-        "" if synthetic is None else beside(synthetic, off, years),
+        amount(one, one["mean"]["estimate"], off),
+        "" if synthetic is None else amount(one, synthetic, off),
         _within(one, "mean"),
-        *((short(one["p99"]["estimate"], years), _within(one, "p99")) if has_quantile else ("", "")),
-        *(ends(*means, of_years=years) if means else ("", "")),
+        *((large_amount(one, one["p99"]["estimate"]), _within(one, "p99")) if has_quantile else ("", "")),
+        *(both_ends(one, *means) if means else ("", "")),
     )
 
 
 def _within(one: Mapping[str, Any], figure: str) -> str:
     """Write what a figure is within in nineteen releases of twenty."""
     within, least = within_of(one, figure), "at least " if one.get("discovered_bounds") else ""
-    return "unknown" if within is None else least + short_up(within)
+    return "unknown" if within is None else least + error(one, within)
 
 
 def _of_users(facts: Mapping[str, Any]) -> str:

@@ -52,8 +52,7 @@ def strip(tables: Sequence[Multiples], pairs: Figure | None) -> tuple[list[Multi
         placed.append(replace(table, first=first))
         small += names
     if pairs:
-        farthest = f"darker is farther off, at most {pairs.rows[0][-1]}"
-        small.append(replace(_small(PAIRS, pairs), name="all pairs", brief=farthest, is_stretched=True))
+        small.append(replace(_small(PAIRS, pairs), name="all pairs", is_stretched=True))
     return placed, pairs and _at(PAIRS, pairs), small
 
 

@@ -36,11 +36,12 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     alone, received = _kinds(cells.pop(ALONE)), known.received
     certain = [GOOD if sort == GOOD_ALL else CARE for sort, some in received.certain().items() for _ in some]
     within = f"(good: within {percent(CLOSE)})"
+    by_no_rule = ", by no rule of the schema" * any(one.by_rule for one in received.relations.values())
     pairs = [_kind(one <= CLOSE, one > FAR) for one in received.within.values()]
     counted = [
         ("column", f", each by itself {within}", alone),
         ("pair", f" of columns, in broad groups {within}", pairs),
-        ("relation", " there for certain (good, or with care: as listed below)", certain),
+        ("relation", f" there for certain{by_no_rule} (good, or with care: as listed below)", certain),
     ]
     for (title, unit), column in cells.items():
         if not title.startswith(QUANTILES):

@@ -1,12 +1,11 @@
 """What synthetic rows may be used for, with care, or not at all, by the bounds that their report states."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmodels.contract.remarks import FIRST_ROWS, dates_of
+from dpmodels.contract.remarks import dates_of
 from dpmodels.pages.figures.categories import (
     absent,
     has_rules,
@@ -18,8 +17,18 @@ from dpmodels.pages.figures.categories import (
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
-from dpmodels.pages.figures.relations import FALSE, KEPT, Relation, but_joint, likely_relations, relations
+from dpmodels.pages.figures.relations import (
+    FALSE,
+    KEPT,
+    Relation,
+    asked_pairs,
+    but_joint,
+    likely_relations,
+    relations,
+)
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
@@ -34,11 +43,12 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
 UNKNOWN = "not known"
 """What is written of a figure that noise leaves open, and of one of which no error can be derived."""
-MOST_NAMED, MOST_PAIRS, MOST_ABSENT = 8, 3, 4
-"""Names in a sentence, pairs that are named, and categories of a column that are."""
+MOST_PAIRS, MOST_ABSENT = 3, 4
+"""Pairs that a sentence names, and categories of a column that it does."""
+MOST_WANTED = 12
+"""Pairs that are named where so many have the target, or are of a workload: no other pair stands before these."""
 MOVED = 0.02
 """Part of the rows that rules have moved from which on it is said."""
 OFF = 0.1
@@ -68,6 +78,8 @@ VAGUE = "relations that are there for certain, though not how strong they are"
 BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
+RULED = f"relations {BY_RULE}, which each row keeps, so they are no finding"
+WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
 
 
 @dataclass(frozen=True)
@@ -105,12 +117,15 @@ class Known:
         return [one for one in self.report["columns"] if one["name"] not in self.dropped]
 
     def certain(self) -> dict[str, list[Relation]]:
-        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care."""
+        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care.
+
+        Those that a rule of the schema makes are in no sort.
+        """
         columns, several = self.report["columns"], places_of_several(self.report)
         empty = {place for place, one in enumerate(columns) if is_mostly_empty(one)}
         sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER)}
         for one in self.relations.values():
-            if one.is_certain:
+            if one.is_certain and not one.by_rule:
                 within, places = self.within[one.columns], {*one.columns}
                 whole = BROAD if several & places or within > OFF else GOOD_ALL
                 kept = BARE if empty & places else VAGUE if within > FAR else whole
@@ -122,11 +137,15 @@ class Known:
         return listed(names, ALL if self.names_all else most)
 
     def strongest(self, some: Sequence[Relation]) -> str:
-        """Name the strongest relations; those with the target come first, since it is what rows should teach."""
+        """Name the strongest relations; first those with the target, since it is what rows should teach, and those
+        that a workload asks for.
+        """
         target, columns = self.report["pairs"].get("target"), self.report["columns"]
-        order = sorted(some, key=lambda one: (target not in one.columns, -one.released))
+        asked = asked_pairs(self.report)
+        order = sorted(some, key=lambda one: (target not in one.columns, one.columns not in asked, -one.released))
+        wanted = sum(target in one.columns or one.columns in asked for one in order)
         pairs = [" with ".join(columns[place]["name"] for place in one.columns) for one in order]
-        return listed(pairs, ALL_PAIRS if self.names_all else MOST_PAIRS)
+        return listed(pairs, ALL_PAIRS if self.names_all else max(MOST_PAIRS, min(wanted, MOST_WANTED)))
 
 
 def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
@@ -200,6 +219,8 @@ def _close(known: Known) -> Iterator[str]:
     yield from _of_columns(known, -1.0, CLOSE)
     if near := known.certain()[GOOD_ALL]:
         yield f"{GOOD_ALL}, at least {percent(KEPT)} as strong as released: {known.strongest(near)}"
+    if ruled := [one for one in known.relations.values() if one.by_rule and not one.is_weakened]:
+        yield f"{RULED}: {known.strongest(ruled)}"
     if close := sum(error <= CLOSE for error in known.within.values()):
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
@@ -223,6 +244,8 @@ def _with_care(known: Known) -> Iterator[str]:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {known.strongest([*known.likely.values()])}"
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER) if certain[sort])
+    if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
+        yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
     if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
         by = "rules of the schema have" if has_rules(known.report) else "the fit has"
         yield f"shares of {known.named(apart)}, which {by} moved from what was released"
@@ -253,7 +276,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if number := sum(error > FAR for error in known.within.values()):
         yield f"tables of two columns in {counted(number, 'pair')} (beyond {percent(FAR)})"
     yield from _rates(known, MIDDLE, math.inf)
-    every = known.relations.values()
+    every = [one for one in known.relations.values() if not one.by_rule]
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
@@ -328,17 +351,6 @@ def _avoided(known: Known, figure: str) -> list[str]:
     return [one["name"] for one in columns if figure in one.get("avoid", ())]
 
 
-def amounts_of(report: Facts) -> list[Facts]:
-    """Return the derived columns that are numbers, and of whose means no error is known."""
-    numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
-    return [one for one in numbers if not DAY.match(one["labels"][0])]
-
-
-def has_first_rows(report: Facts) -> bool:
-    """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
-    return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
-
-
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of columns that are mostly 0 or null how often they are, and what the quantiles of their values are within.
 
@@ -379,17 +391,3 @@ def _rates(known: Known, above: float, most: float) -> Iterator[str]:
             bound += ", more than half of the rate, or of what is left, and of what groups differ by"
         said = f"rates of {target['name']} = {report['rates']['class']}, {percent(whole)} of the synthetic rows"
         yield f"{said}, by {known.named(names)} ({bound})"
-
-
-def farther(report: Facts, least: float = 0.005) -> list[str]:
-    """Name the columns that are farther from the release than twice what its noise is from the real rows."""
-    measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
-    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
-
-
-def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Name some, and say how many more there are."""
-    few = list(names[:most])
-    if more := len(names) - len(few):
-        return f"{', '.join(few)} and {more:,} more"
-    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.clock import clock_of
 from dpmodels.contract.columns import Continuous, Datetime
 from dpmodels.generators.ends import values_at
-from dpmodels.report.bins import Bins
+from dpmodels.report.bins import Bins, written
 
 EXACT = 1e-6
 """Part of a number by which it may be off another that is the same."""
@@ -92,7 +93,7 @@ def _scale(column: Continuous, values: Floats, below: Floats) -> Scale:
 
     It is all but proportional to what ``LEAST_PART`` of the values lie below, since no bin says how these lie.
     """
-    if column.log or isinstance(column, Datetime) or column.low < 0 or not below[-1]:
+    if column.log or _tick(column) or column.low < 0 or not below[-1]:
         return Scale.of(column)
     offsets = values - column.low
     median, large = np.interp([0.5, LARGE], below / below[-1], offsets)
@@ -124,6 +125,10 @@ def ticks(column: Continuous, begin: float, end: float, scale: Scale | None = No
     first, last = (float(scale(value - column.low)) for value in (begin, end))
     if isinstance(column, Datetime):
         labelled = _moments(column, begin, end)
+    elif (clock := clock_of(column)) and not scale.unit:
+        labelled = [(value, written(column, value)) for value in _times(column, clock, begin, end)]
+    elif clock:
+        labelled = [(value, written(column, value)) for value in _numbers(column, begin, end, scale)]
     else:
         of_years = is_year(column)
         labelled = [(value, _written(value, of_years)) for value in _numbers(column, begin, end, scale)]
@@ -171,10 +176,24 @@ def _moments(column: Datetime, begin: float, end: float) -> list[tuple[float, st
     ]
 
 
+def _tick(column: Continuous) -> float:
+    """Return how many seconds a column of moments, or of times of day, counts as one; 0 of any other column."""
+    if isinstance(column, Datetime):
+        return SECONDS[column.tick]
+    return 1 / clock if (clock := clock_of(column)) else 0.0
+
+
+def _times(column: Continuous, clock: int, begin: float, end: float) -> list[float]:
+    """List round times of day by parts of a second, of which there are ``clock``: hours, minutes or seconds."""
+    about = (end - begin) / clock / TICKS
+    steps = [times * seconds for _, seconds, each in CLOCK for times in each if times * seconds >= about]
+    step = max((steps[-1] if steps else CLOCK[0][1] * CLOCK[0][2][0]) * clock, column.interval.step)
+    return [float(number * step) for number in range(int(np.ceil(begin / step)), int(np.floor(end / step)) + 1)]
+
+
 def _round_width(column: Continuous, least: float) -> float:
     """Return the least round width of a bar from ``least`` on: of whole numbers one, of moments days or hours."""
-    if isinstance(column, Datetime):
-        tick = SECONDS[column.tick]
+    if tick := _tick(column):
         rounds = [times * SECONDS[unit] / tick for unit, each in WIDTHS.items() for times in each]
         fitting = [one for one in rounds if one >= max(least * ALMOST, 1.0)]
         return min(fitting) if fitting else _round_number(least * tick / SECONDS["D"]) * SECONDS["D"] / tick
@@ -192,9 +211,9 @@ def _round_number(least: float, whole_of: float = 0.0) -> float:
 
 def _width(column: Continuous, width: float) -> str:
     """Write the width of a bar in the units of a column."""
-    if not isinstance(column, Datetime):
+    if not (tick := _tick(column)):
         return _written(float(f"{width:.3g}"))
-    seconds = width * SECONDS[column.tick]
+    seconds = width * tick
     unit = next((unit for unit in ("D", "h", "m") if seconds >= SECONDS[unit]), "s")
     name = {"D": "day", "h": "hour", "m": "minute", "s": "second"}[unit]
     number = _written(float(f"{seconds / SECONDS[unit]:.3g}"))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats
+from dpmodels.clock import clock_of, has_seconds, time_of_day
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Integer, Modelled, Number, names_of
 from dpmodels.contract.continuous import decode_numbers
@@ -145,6 +146,8 @@ def written(column: Continuous, x: float) -> str:
     if isinstance(column, Datetime):
         moment = np.datetime64(int(x), column.tick)  # type: ignore[call-overload]
         return str(moment).replace("T", " ")
+    if clock := clock_of(column):
+        return time_of_day(x, clock, has_seconds(column))
     if column.decimals is None:
         return f"{x:.4g}" if abs(x) < 10_000 or abs(x) >= 1e15 else f"{x:.0f}"
     return f"{x:.{column.decimals}f}" if column.decimals <= 4 or abs(x) >= 1e6 else f"{x:.6g}"

@@ -58,10 +58,15 @@ def pairs_of(
     return dict(sorted(pairs.items()))
 
 
-def pair_facts(pairs: Mapping[Places, Pair], asked: Collection[Places] = ()) -> dict[str, Any]:
+def pair_facts(
+    pairs: Mapping[Places, Pair],
+    asked: Collection[Places] = (),
+    target: int | None = None,
+    ruled: Collection[Places] = (),
+) -> dict[str, Any]:
     """List the distances of all pairs, and the shares of those that a report draws: those ``asked`` for first."""
     distances = [[*places, *pair.figures] for places, pair in pairs.items()]
-    places = drawn(distances, asked)
+    places = drawn(distances, asked, target, ruled)
     return {
         "distances": distances,
         "tables": [{"columns": [*two], **pairs[two].facts()} for two in places],

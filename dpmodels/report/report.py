@@ -13,12 +13,14 @@ import numpy as np
 
 from dpmodels.accounting.events import Event
 from dpmodels.arrays import Floats
+from dpmodels.clock import clock_of
 from dpmodels.codec.encode import Records
 from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.methods.parts.marginals import Marginal, Marginals
+from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.releases.contract import Contract, table_of, tree_of
 from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
@@ -78,7 +80,8 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    together = _pairs(marginals, overview, pairs, named_pairs(line.contract.workload, list(overview.modelled)))
+    asked = named_pairs(line.contract.workload, list(overview.modelled))
+    together = _pairs(marginals, overview, pairs, asked, ruled_pairs({"columns": columns, "gate": gate}))
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -152,6 +155,7 @@ def column_facts(
     synthetic = bins.join(shares)
     facts: dict[str, Any] = {"name": name, "type": getattr(column, "type", ""), "labels": list(bins.labels)}
     facts |= {"values": bins.values, "ordered": bins.ordered, "synthetic": _round(synthetic)}
+    facts |= {"clock": clock} if (clock := clock_of(column)) else {}
     if marginals is None or name not in marginals.columns:
         return facts | _axis(column, bins, synthetic, synthetic)
     noisy, records = marginals.columns[name], marginals.records
@@ -215,7 +219,11 @@ def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]
 
 
 def _pairs(
-    marginals: Marginals | None, schema: Schema, pairs: Mapping[Places, Pair], asked: Collection[Places]
+    marginals: Marginals | None,
+    schema: Schema,
+    pairs: Mapping[Places, Pair],
+    asked: Collection[Places],
+    ruled: Collection[Places],
 ) -> dict[str, Any] | None:
     """Say how far off the share of one pair of cells of two columns is on average, and how far every two columns."""
     if marginals is None or marginals.pair_stddev is None or marginals.pair_cells is None:
@@ -223,7 +231,7 @@ def _pairs(
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
     target = {} if schema.target_index is None else {"target": schema.target_index}
-    return cells | target | pair_facts(pairs, asked)
+    return cells | target | pair_facts(pairs, asked, schema.target_index, ruled)
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:

@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.by_column import by_column, not_for
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.relations import relations
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.pages.uses import listed
+from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05
@@ -75,7 +77,7 @@ def headline(facts: Facts) -> str:
     known = [one for one in columns if "released" in one and not unresolved(one)]
     numbers = {one["name"]: rank_error(one) for one in known if one["ordered"]}
     others = {one["name"]: likely_error(one) for one in known if not one["ordered"]}
-    of_numbers = "number or time column" if any(one["type"] == "datetime" for one in known) else "number column"
+    of_numbers = "number or time column" if any(map(_is_of_time, known)) else "number column"
     kinds = [one["ordered"] for one in columns if "released" in one]
     pairs = _of_pairs(facts, dropped)
     named = (
@@ -92,6 +94,10 @@ def headline(facts: Facts) -> str:
     if facts.get("fit") and (silent or facts.get("map") or facts.get("sample_sheet")):
         sentences.append(CLOSELY if all(map(fits, facts["fit"])) else NOT_CLOSELY)
     return " ".join(f"{one}." for one in [*sentences, *_doubts(facts, columns)])
+
+
+def _is_of_time(column: Facts) -> bool:
+    return column["type"] == "datetime" or "clock" in column
 
 
 def headline_of_documents(facts: Facts) -> str:
@@ -121,8 +127,12 @@ def _of_pairs(facts: Facts, dropped: Collection[str]) -> dict[str, float]:
 
 
 def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
-    """Say in how many pairs the columns depend on each other beyond noise, and in how many of these rows lose of it."""
-    every = [one for one in relations(facts).values() if not {*one.columns} & {*dropped}]
+    """Say in how many pairs the columns depend on each other beyond noise, and in how many of these rows lose of it.
+
+    Pairs that a rule of the schema relates are counted apart: that these depend on each other is no finding.
+    """
+    received = [one for one in relations(facts).values() if not {*one.columns} & {*dropped}]
+    every = [one for one in received if not one.by_rule]
     certain = [one for one in every if one.is_certain]
     if not every:
         return []
@@ -132,6 +142,8 @@ def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
     if (target := facts["pairs"].get("target")) is not None:
         of_target = [one.is_certain for one in every if target in one.columns]
         said += f"; with {facts['columns'][target]['name']} (the target) in {sum(of_target):,} of {len(of_target):,}"
+    if ruled := len(received) - len(every):
+        said += f"; {counted(ruled, 'more pair')} {'is' if ruled == 1 else 'are'} related {BY_RULE}"
     return [said]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmodels.clock import clock_of, duration, time_of_day
 from dpmodels.contract.columns import Datetime, Integer, Modelled, Number
 from dpmodels.generators.refinements.tails import SIGNIFICANT, Pooled
 from dpmodels.methods.parts.marginals import Marginal
@@ -123,6 +124,23 @@ class Doubt:
     sentence: str
 
 
+@dataclass(frozen=True)
+class _Writer:
+    """Writes values of a column and how far they are off: as years, as times of day, or as numbers."""
+
+    years: bool
+    clock: int
+
+    def value(self, number: float) -> str:
+        return time_of_day(number, self.clock) if self.clock else short(number, self.years)
+
+    def error(self, number: float) -> str:
+        return duration(number, self.clock) if self.clock else short(number)
+
+    def ends(self, low: float, high: float) -> tuple[str, str]:
+        return (self.value(low), self.value(high)) if self.clock else ends(low, high, of_years=self.years)
+
+
 def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     """Say that no mean is known, that its error exceeds it, or that noise leaves it open; None where none is so."""
     if not isinstance(column, Integer | Number):
@@ -130,31 +148,31 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     if not errors:
         return Doubt(FIGURES, LOST_VALUES)
     mean, unseen = errors["mean"], errors.get("unseen", {})
-    years = is_year(column)
-    stated, quantile = short(mean["estimate"], years), _open_quantile(unseen, years)
+    write = _Writer(is_year(column), clock_of(column))
+    stated, quantile = write.value(mean["estimate"]), _open_quantile(unseen, write)
     if unseen.get("open"):
-        (low, high), error = ends(*unseen["means"], of_years=years), short(mean["expected_error_if_thinning_out"])
+        (low, high), error = write.ends(*unseen["means"]), write.error(mean["expected_error_if_thinning_out"])
         return Doubt(
             FIGURES if quantile else FIGURES[:2],
             OPEN.format(figures=UNUSABLE[bool(quantile)], low=low, high=high, mean=stated, error=error),
         )
     if not column.low < 0 < column.high and mean["expected_error"] > abs(mean["estimate"]):  # else it may well be 0
-        sentence = EXCEEDED.format(error=short(mean["expected_error"]), mean=stated)
+        sentence = EXCEEDED.format(error=write.error(mean["expected_error"]), mean=stated)
         if quantile:
             return Doubt(FIGURES, f"{sentence} {ALSO}{quantile}")
         return Doubt(FIGURES[:2], sentence)
     if unseen.get("far"):
-        (low, high), within = ends(*unseen["means"], of_years=years), short(NORMAL_95 * mean["expected_error"])
+        (low, high), within = write.ends(*unseen["means"]), write.error(NORMAL_95 * mean["expected_error"])
         sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None
 
 
-def _open_quantile(unseen: Facts, years: bool) -> str | None:
+def _open_quantile(unseen: Facts, write: "_Writer") -> str | None:
     """Say between what the 99 % quantile lies, where it is not known."""
     if not unseen.get("quantile"):
         return None
-    low, high = (short(one, years) for one in unseen["quantiles"])
+    low, high = map(write.value, unseen["quantiles"])
     return OPEN_QUANTILE.format(low=low, high=high)
 
 

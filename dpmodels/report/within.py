@@ -11,8 +11,8 @@ from dpmodels.statistics.normal import HALF_NORMAL, NORMAL_95
 
 DIGITS = 6
 """Digits of a figure of two columns."""
-DRAWN = 6
-"""Pairs that a report draws."""
+DRAWN, MOST_ASKED = 6, 24
+"""Pairs that a report draws beside those that a workload asks for, and how many of these it draws."""
 MOST_RATES = 20
 """Categories by each of which the rate of a target is stated; more are joined to groups."""
 NAMED = 12
@@ -87,15 +87,23 @@ def asked_first(places: Sequence[tuple[int, int]], asked: Collection[tuple[int, 
     return next((number for number, one in enumerate(places) if one not in asked), len(places))
 
 
-def drawn(distances: Sequence[Sequence[float]], asked: Collection[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+def drawn(
+    distances: Sequence[Sequence[float]],
+    asked: Collection[tuple[int, int]] = (),
+    target: int | None = None,
+    ruled: Collection[tuple[int, int]] = (),
+) -> list[tuple[int, int]]:
     """Return the places of the pairs that a report draws, of all that it lists.
 
     These are the pairs that a workload asks for by name, those that depend most on each other as released, beyond what
-    noise and chance make of it on average, and the one that may be farthest off.
+    noise and chance make of it on average, and the one that may be farthest off. Of the others those with the target
+    come first where they stand out of the noise, and last those that a rule of the schema relates.
     """
-    strength = {(int(one[0]), int(one[1])): one[6] - one[8] for one in distances}
-    within = {(int(one[0]), int(one[1])): one[5] for one in distances}
-    drawable = (one for one in strength if strength[one] > 0 or one in asked)
-    related = sorted(drawable, key=lambda one: (one not in asked, -strength[one]))
-    farthest = sorted(within, key=lambda one: -within[one])[:1]
-    return [one for one in related if one not in farthest][: DRAWN - len(farthest)] + farthest
+    pairs = {(int(one[0]), int(one[1])): one for one in distances}
+    strength = {pair: one[6] - one[8] for pair, one in pairs.items()}
+    first = {pair for pair, one in pairs.items() if target in pair and one[6] > one[9]}
+    drawable = [one for one in strength if strength[one] > 0 or one in asked]
+    related = sorted(drawable, key=lambda one: (one not in asked, one in ruled, one not in first, -strength[one]))
+    most = DRAWN + min(sum(one in asked for one in related), MOST_ASKED)
+    farthest = [one for one in sorted(pairs, key=lambda one: -pairs[one][5])[:1] if one not in related[: most - DRAWN]]
+    return [one for one in related if one not in farthest][: most - len(farthest)] + farthest

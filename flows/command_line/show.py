@@ -305,10 +305,12 @@ def show_verified(
 
         verified.faults += verify_records(Path(folder), records, public_key)
     if verified.faults and as_json:
-        print_json({"verdict": verified.verdict, "faults": verified.faults})
+        signature = verified.signature_beside_faults
+        print_json({"verdict": verified.verdict, "faults": verified.faults, "signature": signature})
     for fault in verified.faults:
         echo(fault, err=True)
     if verified.faults:
+        echo(f"signature: {verified.signature_beside_faults}", err=True)
         raise ArtifactError(
             f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
             "do not use it, and ask whoever sent it"

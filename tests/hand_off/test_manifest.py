@@ -13,6 +13,7 @@ import nacre
 from dpmodels.errors import ArtifactError
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import MANIFEST, NEWEST, parse_manifest, read_manifest
+from dpmodels.hand_off.signature import UNSOUND
 from dpmodels.hand_off.verification import Verification
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.limits import LARGEST_MANIFEST
@@ -293,6 +294,7 @@ def test_what_is_no_signature_is_a_fault(hand_off: Path, content: str) -> None:
         days=whole.days,
         agreed=whole.agreed,
         approved=whole.approved,
+        signature=UNSOUND,
         notes=["the pages of format 1 were not compared with the figures; they have their hashes"],
     )
 

@@ -228,7 +228,7 @@ def test_every_rule_of_the_gate_stands_in_the_contract() -> None:
     assert stated["sent"]["logicalTypeOptions"]["maximum"] == "2020-12-31T23:59:59Z"
     assert stated["decade"]["logicalTypeOptions"] == {"minimum": 0, "maximum": 9}
     assert stated["due"]["logicalTypeOptions"] == {"maximum": "2021-04-08T23:59:59"}
-    assert stated["at"]["quality"] == [{"type": "text", "description": "must lie between 0 and 86399"}]
+    assert stated["at"]["quality"] == [{"type": "text", "description": "must lie between 00:00:00 and 23:59:59"}]
 
 
 def test_two_tables_say_by_which_column_they_are_joined() -> None:

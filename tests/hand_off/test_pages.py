@@ -9,11 +9,14 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
+from dpmodels.hand_off.page_places import first_difference
 from dpmodels.hand_off.pages import render_pages
+from dpmodels.hand_off.signature import NOBODY, UNSOUND, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 from tests.kit.manifests import facts, rewritten, write_manifest
+from tests.kit.support import run_cli, write_key
 
 LAYOUTS = (
     "LAYOUT-21",
@@ -61,7 +64,34 @@ def test_pages_of_this_layout_are_made_again_to_the_same_bytes(folder: Path) -> 
 def test_a_page_that_says_anything_else_is_a_fault_though_its_hash_was_mended(tmp_path: Path, page: str) -> None:
     hand_off = rewritten(NEWEST, tmp_path / "own", page, lambda content: content.replace(b"</main>", b"e = 0</main>"))
     (fault,) = verify_hand_off(hand_off).faults
-    assert fault.startswith(f"{page} says something else")
+    assert fault.startswith(f"{page} says something else") and "of which it is made, first under “" in fault
+
+
+def test_a_page_that_was_changed_is_named_with_the_heading_and_the_state_of_the_signature(tmp_path: Path) -> None:
+    hand_off = tmp_path / "own"
+    shutil.copytree(NEWEST, hand_off)
+    page = hand_off / "data-sheet.html"
+    page.write_text(page.read_text().replace("pass nothing on", "pass it on"))
+    code, out, err = run_cli("verify", hand_off, "--json")
+    assert code == 1 and "data-sheet.html was changed, first under" in err and "“If something goes wrong”" in err
+    assert json.loads(out)["signature"] == NOBODY and f"signature: {NOBODY}" in err
+    sign_manifest(hand_off, write_key(tmp_path / "key.pem")[0])
+    assert verify_hand_off(hand_off).signature_beside_faults.startswith("that of manifest.json holds, by a key")
+    other = write_key(tmp_path / "other.pem")[1]
+    assert verify_hand_off(hand_off, other).signature_beside_faults == UNSOUND
+
+
+def test_where_a_page_differs_is_a_heading_and_a_row() -> None:
+    page = "<html><head><title>t</title></head><body><h1>A &amp; <b>b</b></h1><p>x</p>"
+    page += '<h2 id="c">C</h2><table><tr><th scope="row">r</th><td>y</td></tr></table></body></html>'
+    for old, new, place in (
+        ("<title>t", "<title>u", "in its head, which nobody reads: style or title"),
+        ("<p>x", "<p>z", "first under “A & b”"),
+        ("<td>y", "<td>z", "first under “C”, “r”"),
+        ("</html>", "</html>more", "first under “C”"),
+        ("<h1>", "<h3>", "first under “A & b”"),
+    ):
+        assert first_difference(page, page.replace(old, new)) == place, old
 
 
 def test_a_card_or_a_report_that_leaves_out_what_is_not_promised_is_a_fault(tmp_path: Path) -> None:

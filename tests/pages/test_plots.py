@@ -121,9 +121,10 @@ def test_whole_numbers_of_two_values_are_drawn_as_two_bars() -> None:
     ):
         figure = drawn(column, edges, [0.9, 0.1])
         assert (
-            figure.svg.count('class="mark"') == figure.small.count("M") == 2 and "share of rows per" not in figure.foot
+            figure.svg.count('class="mark"') == figure.small.count("M") / 2 == 2
+            and "share of rows per" not in figure.foot
         )
-        assert figure.brief == f"{edges[0]} 90\N{NO-BREAK SPACE}%"
+        assert figure.brief == f"{edges[0]}: 90\N{NO-BREAK SPACE}%"
     facts = {"name": "x", "type": "integer", "labels": ["0", "1", "null"], "values": 2, "ordered": True}
     assert [row[0] for row in column_figure(facts | {"synthetic": [0.2, 0.3, 0.5]}).rows] == ["0", "1", "null"]
 
@@ -266,7 +267,7 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
     assert figure.foot == "23 of 30 categories are one bar"
     assert "23 others together" in figure.svg and figure.svg.count('class="bar rest"') == 1
-    assert figure.brief == "7 of 30, c0 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
+    assert figure.brief == "7 of 30, c0: 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
     together = {"released": 23 / 30, "deviation": 0.01 * 23**0.5}
     (whisker,) = re.findall(r'class="whisker" d="M([\d.]+) [\d.]+H([\d.]+)', str(figure.svg))[-1:]
     ends = [(WIDTH - ROOM) * (together["released"] + 2 * sign * together["deviation"]) for sign in (-1, 1)]
@@ -322,6 +323,7 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     }
     drawn = rate_figures(facts)
     assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
+    assert "\N{RIGHTWARDS ARROW}" not in drawn[1][0].svg and drawn[2] == "50\N{NO-BREAK SPACE}%"  # the bar is not cut
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg

@@ -3,6 +3,8 @@
 import json
 import re
 
+from dpmodels.pages.page import is_long, parted, whole_days
+from dpmodels.pages.plots import Shares, bars, histogram
 from dpmodels.pages.report import render
 from dpmodels.pages.strip import across
 from tests.hand_off.make_golden import GOLDEN
@@ -50,3 +52,19 @@ def test_no_small_picture_stands_alone_in_a_row_where_another_width_of_rows_has_
     for number in range(2, 60):
         wide, *_ = [int(one.removeprefix("across-")) for one in across(number).split() if one.startswith("across")]
         assert number % wide != 1
+
+
+def test_names_break_behind_what_parts_their_words_and_long_words_are_small() -> None:
+    assert parted("passenger_age.<b>") == "passenger_<wbr>age.<wbr>&lt;b&gt;" and parted("_x__y") == "_<wbr>x__<wbr>y"
+    assert is_long("department_x") is False and is_long("departmental_x")
+    assert whole_days("<1> 2025-01-02 to x") == '&lt;1&gt; <span class="day">2025-01-02</span> to x'
+
+
+def test_what_is_drawn_of_synthetic_rows_alone_has_bars_and_areas() -> None:
+    """Two values that follow from another column were two short lines on an empty ground."""
+    shares = Shares("synthetic", [0.8, 0.2])
+    alone, both = bars("x", "", ["no", "yes"], None, shares), bars("x", "", ["no", "yes"], shares, shares)
+    assert str(alone.svg).count('class="under"') == 2 and 'class="under"' in alone.small
+    assert 'class="under"' not in str(both.svg) and 'class="under"' not in both.small
+    assert 'class="under"' in str(histogram("x", "", ["1 to 2", "3 to 4"], None, shares).svg)
+    assert 'class="under"' not in str(histogram("x", "", ["1 to 2", "3 to 4"], shares, shares).svg)

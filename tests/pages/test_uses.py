@@ -8,9 +8,12 @@ import numpy as np
 from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.categories import EVERY_ROW, absent
+from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import counting, giving_away, without_outcome, worst_rate
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
-from dpmodels.pages.uses import farther, uses
+from dpmodels.pages.figures.ruled import ruled_pairs
+from dpmodels.pages.uses import uses
+from dpmodels.report.verdicts import headline
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 from tests.kit.judged import column, report
@@ -448,3 +451,27 @@ def test_names_that_a_sentence_leaves_out_stand_in_the_whole_sentences_and_the_o
     assert "c5 with c6" in abridged.whole.good[1] and abridged.whole.care == abridged.whole.never == ()
     short = uses(report(*(column(name, 0.01) for name in names[:8])))
     assert short is not None and short.whole is None
+
+
+def test_a_relation_that_a_rule_makes_is_no_finding_and_those_with_the_target_are_all_named() -> None:
+    distances = [[one, two, 0, 0, 0, 0.01, *KEPT] for one in range(5) for two in range(one + 1, 5)]
+    distances[0][7] = 0.1  # a with b, which a rule makes: it is weaker in the rows
+    columns = (column(name, 0.01, type="x") for name in ("a", "a b", "c", "d", "e"))
+    facts = report(*columns, distances=distances, target=4)
+    facts["gate"] = [
+        {"rule": f"`{text}` {EVERY_ROW}"}
+        for text in ("when a = x and not d then a b != null", "c <= a", "e < 3", "when f then e = 1")
+    ] + [{"rule": "must lie between a and b"}]
+    assert ruled_pairs(facts) == {(0, 1), (1, 3), (0, 2)}
+    assert {pair for pair, one in relations(facts).items() if one.by_rule} == ruled_pairs(facts)
+    found = uses(facts)
+    assert found is not None and "they are no finding: a with c and a b with d" in said(found.good)
+    assert "by a rule of the schema that are weaker in these rows than as released: a with a b" in said(found.care)
+    assert "as released: a with e, a b with e, c with e, d with e and 3 more" in said(found.good)
+    assert headline(facts).endswith(
+        "In all 7 pairs the columns depend on each other by more than noise shows; with e (the target) in 4 of 4; "
+        "3 more pairs are related by a rule of the schema."
+    )
+    facts["columns"] = [one | {"name": f"t.{one['name']}"} for one in facts["columns"]]
+    facts["gate"] = [{"rule": f"`when a = x then d != null` {EVERY_ROW} of table t"}]
+    assert ruled_pairs(facts) == {(0, 3)}

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 
 import nacre
+from dpmodels.clock import clock_of, duration
 from dpmodels.contract.columns import Continuous
+from dpmodels.hand_off.columns.check_columns import LABEL, NOTE
 from dpmodels.pages.multiples import column_figure
+from dpmodels.pages.report import number_row
 from dpmodels.report.axis import BARS, MIDDLE, axis_of, ticks
-from dpmodels.report.bins import Bins
+from dpmodels.report.bins import Bins, written
 from dpmodels.report.report import column_facts
 from tests.kit.every_kind import make
 
@@ -120,3 +123,29 @@ def test_bounds_that_a_number_hardly_tells_apart_have_an_axis_and_a_report(
     )
     (one, _) = made.report.facts["columns"]
     assert one["name"] == "a" and one["axis"]["bars"] >= 1
+
+
+def test_times_of_day_are_written_as_times_and_an_axis_has_round_ones() -> None:
+    schema = make(
+        "name: x\ncolumns:\n  at: {type: integer, min: 25200, max: 72000, dtype: 'time32[s]', resolution: minute}\n"
+        "  to: {type: integer, min: 0, max: 86399999, dtype: 'time32[ms]'}\n"
+        "  long: {type: integer, min: 0, max: 7200, dtype: 'duration[s]'}\n"
+    )
+    at, fine, long = schema.modelled.values()
+    assert [clock_of(one) for one in (at, fine, long)] == [1, 1000, 0]
+    assert [at.rule, long.rule] == ["must lie between 07:00 and 20:00", "must lie between 0 and 7200"]
+    assert [written(at, 28800), written(fine, 28801000), written(long, 28800)] == ["08:00", "08:00:01", "28800"]
+    assert Bins.of(at).labels[0].startswith("07:00 to 07:") and Bins.of(at).labels[-1].endswith(" to 20:00")
+    assert [label for _, label in ticks(at, 25200, 72000)] == ["09:00", "12:00", "15:00", "18:00"]
+    assert [label for _, label in ticks(at, 25200, 25560)] == ["07:00", "07:05"]
+    assert [label for _, label in ticks(fine, 0, 90_000)][:2] == ["00:00:00", "00:00:30"]
+    shares = np.full(len(Bins.of(at).labels), 1 / len(Bins.of(at).labels))
+    axis = axis_of(at, Bins.of(at), shares, shares)
+    assert axis["note"] == "share per 30 minutes" and NOTE.fullmatch(axis["note"])
+    assert all(LABEL.fullmatch(label) for column in (at, fine) for label in Bins.of(column).labels)
+    assert [duration(one, 1) for one in (61, 90, 95 * 60 + 1, 0)] == ["61 s", "1.5 min", "1.6 h", "0 s"]
+    column = {"name": "at", "clock": 1, "mean": {"estimate": 37890.0, "expected_error": 49.0, "synthetic": 37900.0}}
+    column |= {"p99": {"estimate": 55890.0, "expected_error": 10.0}, "unseen": {"means": [37800, 38000]}}
+    assert number_row(column) == ("at", "10:32", "10:32", "1.7 min", "15:32", "20 s", "10:30", "10:33")
+    column["mean"]["expected_error"] = 9.0
+    assert number_row(column)[1:4] == ("10:31:30", "10:31:40", "18 s")

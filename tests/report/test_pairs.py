@@ -15,7 +15,7 @@ from dpmodels.pages.figures.relations import GROUPS, relations
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
 from dpmodels.report.pairs import grouped, groups_of, pair_facts, pairs_of
-from dpmodels.report.within import DRAWN, SPREAD, pair_within, within_95
+from dpmodels.report.within import DRAWN, SPREAD, drawn, pair_within, within_95
 from dpmodels.statistics.dependence import dependence
 from tests.kit.every_kind import make
 from tests.kit.support import make_records, make_schema
@@ -225,12 +225,12 @@ def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off()
     sums = [embedding.lattice_sum(each).numpy() for each in (real, torn)]
     pairs = pairs_of(list(SCHEMA.modelled), [NoisySum(sums[0], 1.0, embedding)], [sums[1].astype(np.float64)])
     tables = pair_facts(pairs)["tables"]
-    drawn = [tuple(one["columns"]) for one in tables]
+    shown = [tuple(one["columns"]) for one in tables]
     farthest = max(pairs, key=lambda one: pairs[one].figures[3])
     strongest = sorted(set(pairs) - {farthest}, key=lambda one: -(pairs[one].figures[4] - pairs[one].figures[6]))[
         : DRAWN - 1
     ]
-    assert ward in farthest and drawn == [
+    assert ward in farthest and shown == [
         *(one for one in strongest if (pairs[one].figures[4] - pairs[one].figures[6]) > 0),
         farthest,
     ]
@@ -238,8 +238,8 @@ def test_drawn_are_the_pairs_that_depend_most_and_the_one_that_is_farthest_off()
     told = pair_facts(pairs, asked)
     first = [tuple(one["columns"]) for one in told["tables"]]
     assert told["asked_for"] == 1 and "asked_for" not in pair_facts(pairs)
-    assert first == [*asked, *(one for one in drawn[:-1] if one not in asked)][: DRAWN - 1] + drawn[-1:]
-    for one, table in zip(drawn, tables, strict=True):
+    assert first == [*asked, *(one for one in shown[:-1] if one not in asked)][:DRAWN] + shown[-1:]
+    for one, table in zip(shown, tables, strict=True):
         assert [len(labels) for labels in table["labels"]] == list(np.shape(table["released"]))
         assert np.sum(table["released"]) == pytest.approx(1, abs=1e-4)
         halves = np.abs(np.subtract(table["released"], table["synthetic"])).sum() / 2
@@ -293,3 +293,15 @@ def test_categories_that_do_not_depend_on_a_number_are_hardly_ever_said_to() -> 
     """One of three pairs, in 400 releases: in one report of twenty any pair may be, and every grouping counts."""
     rng = np.random.default_rng(4)
     assert np.mean([related(rng, False, noise)[0].is_certain for noise in (2.0, 20.0) for _ in range(200)]) <= 0.03
+
+
+def test_pairs_with_the_target_are_drawn_before_others_and_those_of_a_rule_last() -> None:
+    """The strongest pairs are of others and of a rule: those with the target that stand out come before them."""
+    pairs = {(first, second): 0.5 - 0.01 * (first + second) for first in range(6) for second in range(first + 1, 6)}
+    distances = [[*pair, 0.01, 0.01, 0.02, 0.03, strength, strength, 0.05, 0.1] for pair, strength in pairs.items()]
+    distances[-1][5] = 0.9
+    assert drawn(distances)[:2] == [(0, 1), (0, 2)]
+    assert drawn(distances, target=3, ruled={(0, 3)}) == [(1, 3), (2, 3), (3, 4), (3, 5), (0, 1), (4, 5)]
+    assert drawn(distances, {(1, 2)}, 3)[:2] == [(1, 2), (0, 3)]
+    every = [*pairs][:10]
+    assert set(drawn(distances, every)[:10]) == {*every} and len(drawn(distances, every)) == 15

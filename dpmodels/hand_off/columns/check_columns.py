@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from dpmodels.clock import clock_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
@@ -26,7 +27,7 @@ NOTE = re.compile(
 AXIS, LARGEST, TOGETHER = {"edges", "bars", "beyond"}, {"share"}, {"members", "of", "into", "share", "distance_within"}
 FIGURES = {"values", "ordered", "synthetic", "released", "released_stddev", "cells", "expected_error_of_a_share"}
 FIGURES |= {"expected_distance", "expected_rank_distance", "distance_to_release", "rank_distance_to_release"}
-FIGURES |= {"noise_distance_95", "noise_rank_distance_95", "rank_distance_in_a_cell", "clipped", "resolved"}
+FIGURES |= {"noise_distance_95", "noise_rank_distance_95", "rank_distance_in_a_cell", "clipped", "resolved", "clock"}
 WITHIN = {"shares_within", "quantiles_within"}
 FIGURES |= WITHIN
 REQUIRED = {"name", "type", "labels", "values", "ordered", "synthetic", "verdict"}
@@ -63,6 +64,7 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         and are_figures(facts.get("mean", {}), OF_MEAN)
         and are_figures(facts.get("p99", {}), ERRORS)
         and are_figures(facts.get("unseen"), UNSEEN)
+        and facts.get("clock", 0) == clock_of(column)
         and _are_labels(facts["labels"], column)
         and all(LABEL.fullmatch(one) for each in facts.get("ranges", ()) for one in each.split(" or "))
         and _is_axis(facts.get("axis"), column)

@@ -3,7 +3,7 @@
 What a figure is rests on whoever signed; what it cannot be is held here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import inf
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
+from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
@@ -61,7 +62,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
-        "pairs": _are_pairs(report["pairs"] or {}, table),
+        "pairs": _are_pairs(report["pairs"] or {}, table, ruled_pairs(report)),
         "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
@@ -69,7 +70,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     yield from (name for name, sound in checks.items() if not sound)
 
 
-def _are_pairs(pairs: Facts, table: Schema) -> bool:
+def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) -> bool:
     """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be."""
     distances = pairs.get("distances", [])
     listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
@@ -79,10 +80,15 @@ def _are_pairs(pairs: Facts, table: Schema) -> bool:
         and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and [tuple(one["columns"]) for one in pairs.get("tables", ())] == drawn(distances, asked)
-        and pairs.get("asked_for", 0) == asked_first(drawn(distances, asked), asked)
+        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled), asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
+
+
+def _are_drawn(pairs: Facts, places: Sequence[tuple[int, int]], asked: Collection[tuple[int, int]]) -> bool:
+    """Tell whether the pairs that are drawn are those that are to be, and are said to be asked for if they are."""
+    shown = [tuple(one["columns"]) for one in pairs.get("tables", ())]
+    return shown == places and pairs.get("asked_for", 0) == asked_first(places, asked)
 
 
 def _is_pair(listed: Sequence[Any]) -> bool:

@@ -21,6 +21,8 @@ DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 OF_ASSESSMENT = re.compile(
     r"\b(DPIA|impact assessment|DSFA|Datenschutz-?Folgenabschätzung|AIPD|Art(icle|\.|ikel) ?35)\b", re.IGNORECASE
 )
+SENTENCE = re.compile(r"(?<=[^\W\d_]{4}[.;])\s+|(?<=\d[.;])\s+(?=[^\W\d_a-z])")
+"""Between two sentences of an operator: behind a word, which no abbreviation such as Art. is, or a number."""
 OF_TRANSFER = re.compile(
     r"\b(third countr(y|ies)|adequacy|international organi[sz]ation|Drittl(and|änder)|Drittstaat(en)?|pays tiers|"
     r"Art(icle|\.|ikel) ?4[4-9])\b",
@@ -98,7 +100,7 @@ ASKED = {
         "Reference of the DPIA (GDPR, Art. 35), or why none is needed",
         CONTROLLER,
         "the impact assessment (DPIA), or why none is needed (Art. 35)",
-        "`--why`, with the DPIA",
+        "`--why`, in a sentence with the DPIA, which then answers both",
     ),
     "retention": Asked("How long raw data are kept", OPERATOR, "until when raw data are kept", "with a day"),
     "release_retention": Asked(
@@ -172,12 +174,17 @@ def _answer(name: str, given: Mapping[str, str]) -> str:
     if name == "condition":
         return _condition(given) or (special if BEGINS_WITH_NONE.match(special) else "")
     if name == "assessment":
-        return given.get("why", "") if OF_ASSESSMENT.search(given.get("why", "")) else ""
+        return assessment_of(given)
     if name == "transfer":
         return given.get("recipient", "") if OF_TRANSFER.search(given.get("recipient", "")) else ""
     if name == "minors" and not given.get(name):
         return subjects if OF_CHILDREN.search(subjects) else ""
     return given.get(name, "")
+
+
+def assessment_of(given: Mapping[str, str]) -> str:
+    """Return the sentences of why a unit and a budget were chosen that name an impact assessment; empty without any."""
+    return " ".join(one for one in SENTENCE.split(given.get("why", "")) if OF_ASSESSMENT.search(one))
 
 
 def _condition(given: Mapping[str, str]) -> str:

@@ -205,7 +205,8 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
         left = f"one further release of noisy numbers with ε = {one['remaining']} at most would fit"
         left += f" ({one['why']})" if one["why"] else ""
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
-    text = f"Account {cut(one['name'])}{whose} has spent ε = {one['after']} of {one['cap']} with this; {left}"
+    spent = f"ε = {one['after']} of {one['cap']} with this ({one['before']} before)"
+    text = f"Account {cut(one['name'])}{whose} has spent {spent}; {left}"
     text += f", until {one['expires']}." if one["expires"] else "."
     if cap := one["of_cap"]:
         becomes = at_most(cap["example"], cap["beyond"]) if cap["example"] else "nearly any"

@@ -4,10 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.relations import GROUPS
+from dpmodels.pages.figures.ruled import EVERY_ROW
 
 Facts = Mapping[str, Any]
-EVERY_ROW = "must hold in every row"
-"""What the gate says of a rule of a row."""
 CERTAIN = 4.0
 """Standard deviations of the noise of a share from which on it is no chance that synthetic rows depart from it."""
 MOVED = 0.25

@@ -121,7 +121,7 @@ def parts_of_rates(
     part, parts, worst, hidden = min(whole, 1 - whole), dict[str, float](), dict[str, float](), set[str]()
     for one in rates["columns"]:
         relation = every.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        is_seen = relation is None or relation.is_certain or relation.columns in likely
+        is_seen = relation is None or relation.is_certain or relation.by_rule or relation.columns in likely
         name = report["columns"][one["column"]]["name"]
         hidden |= set() if is_seen else {name}
         worst[name] = worst_rate(one)

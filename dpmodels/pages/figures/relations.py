@@ -5,11 +5,13 @@ Privacy: post-processing of a publishable report.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, gammaincinv
+
+from dpmodels.pages.figures.ruled import ruled_pairs
 
 OF_JOINT = re.compile(r"joint table that the workload asks for \((.+)\) departs")
 """How a report calls the noise of a joint table."""
@@ -36,6 +38,7 @@ class Relation:
         likely: what noise and chance make of independent columns, exceeded in one release of twenty.
         most: what they make of any pair of the report in one report of twenty.
         chance: how probable it is that they make as much of this pair alone.
+        by_rule: whether a rule of the schema relates them, so that a relation is no finding.
     """
 
     columns: tuple[int, int]
@@ -44,6 +47,7 @@ class Relation:
     likely: float
     most: float
     chance: float = 1.0
+    by_rule: bool = False
 
     @property
     def is_certain(self) -> bool:
@@ -77,8 +81,14 @@ def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     """
     distances = (report.get("pairs") or {}).get("distances", ())
     listed = [one for one in distances if len(one) == LISTED]
+    ruled = ruled_pairs(report)
     joined = [not one.get("ordered", True) and len(one.get("labels", ())) > GROUPS for one in report.get("columns", ())]
-    return {(one[0], one[1]): _relation(one, len(listed), 1 + joined[one[0]] + joined[one[1]]) for one in listed}
+    every = (_relation(one, len(listed), 1 + joined[one[0]] + joined[one[1]]) for one in listed)
+    return {one.columns: replace(one, by_rule=_in_order(one.columns) in ruled) for one in every}
+
+
+def _in_order(columns: tuple[int, int]) -> tuple[int, int]:
+    return min(columns), max(columns)
 
 
 def _relation(listed: list[Any], number: int, groupings: int) -> Relation:
@@ -88,8 +98,16 @@ def _relation(listed: list[Any], number: int, groupings: int) -> Relation:
     return Relation((first, second), released, synthetic, likely, most, min(1.0, groupings * chance))
 
 
+def asked_pairs(report: Mapping[str, Any]) -> frozenset[tuple[int, int]]:
+    """Return the places of the columns that a workload names together, of those that a report draws."""
+    pairs = report.get("pairs") or {}
+    return frozenset((*one["columns"],) for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)])
+
+
 def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     """Return the relations that are not certain, and of which ``FALSE`` at most are noise on average over reports.
+
+    Those that a rule of the schema makes are none of them.
 
     How often a class of the target occurs in the groups of a column is looked at besides, where a report states it: it
     is fewer figures than a whole table, so that less noise hides it. The rule is Benjamini and Hochberg's (1995), of
@@ -97,7 +115,7 @@ def likely_relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relatio
     reader asks for first, are held to it by themselves, and so are the others.
     """
     every, rates = relations(report), report.get("rates") or {"columns": ()}
-    chances = {columns: one.chance for columns, one in every.items() if not one.is_certain}
+    chances = {columns: one.chance for columns, one in every.items() if not (one.is_certain or one.by_rule)}
     for one in rates["columns"]:
         pair = (min(one["column"], rates["target"]), max(one["column"], rates["target"]))
         if pair in chances:

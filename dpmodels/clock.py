@@ -1,0 +1,38 @@
+"""How times of day are written: 08:00, with seconds where a column has them; and how long something is off."""
+
+import math
+import re
+
+TIME = re.compile(r"time(?:32|64)\[(s|ms|us|ns)\]")
+"""The types of times of day, with the unit that they are counted in."""
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+MINUTE, HOUR = 60, 3600
+LONG, LONGER = 90, 90 * MINUTE
+"""Seconds from which on a length is written in minutes, and in hours."""
+
+
+def clock_of(column: object) -> int:
+    """Return in how many parts of a second a column counts times of day; 0 of any other column."""
+    kind = TIME.fullmatch(getattr(column, "dtype", None) or "")
+    return TICKS[kind[1]] if kind else 0
+
+
+def has_seconds(column: object) -> bool:
+    """Tell whether a column of times of day is finer than a minute."""
+    return getattr(column, "resolution", None) is None
+
+
+def time_of_day(ticks: float, clock: int, with_seconds: bool = False) -> str:
+    """Write a time of day, to the nearest minute or second. Units: ``ticks`` since midnight, ``clock`` a second."""
+    seconds = round(ticks / clock) if with_seconds else round(ticks / clock / MINUTE) * MINUTE
+    written = f"{seconds // HOUR:02d}:{seconds // MINUTE % MINUTE:02d}"
+    return f"{written}:{seconds % MINUTE:02d}" if with_seconds else written
+
+
+def duration(ticks: float, clock: int) -> str:
+    """Write a length of time with two figures, rounded up. Units: ``ticks``, ``clock`` a second."""
+    seconds = ticks / clock
+    unit, size = ("h", HOUR) if seconds >= LONGER else ("min", MINUTE) if seconds >= LONG else ("s", 1)
+    number = seconds / size
+    step = 10.0 ** (math.floor(math.log10(number)) - 1) if number > 0 else 1.0
+    return f"{math.ceil(number / step * (1 - 1e-9)) * step:.3g} {unit}"

@@ -1,0 +1,41 @@
+"""Names in the sentences of a report: of columns that are far off, that follow from others, and how many are left out.
+
+Privacy: post-processing of a publishable report.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.contract.remarks import FIRST_ROWS
+from dpmodels.pages.glance import unresolved
+
+Facts = Mapping[str, Any]
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+MOST_NAMED = 8
+"""Names in a sentence."""
+
+
+def amounts_of(report: Facts) -> list[Facts]:
+    """Return the derived columns that are numbers, and of whose means no error is known."""
+    numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
+    return [one for one in numbers if not DAY.match(one["labels"][0])]
+
+
+def has_first_rows(report: Facts) -> bool:
+    """Tell whether a report is of the first rows of each user alone, so that nothing adds up to what there is."""
+    return any(one.startswith(FIRST_ROWS.split("row")[0]) for one in report.get("cautions", ()))
+
+
+def farther(report: Facts, least: float = 0.005) -> list[str]:
+    """Name the columns that are farther from the release than twice what its noise is from the real rows."""
+    measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
+    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
+
+
+def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """Name some, and say how many more there are."""
+    few = list(names[:most])
+    if more := len(names) - len(few):
+        return f"{', '.join(few)} and {more:,} more"
+    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))
