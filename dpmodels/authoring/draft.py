@@ -12,6 +12,7 @@ import yaml
 
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
+from dpmodels.authoring.documents.offered import table_lines, with_said
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import is_all_text, without_text
 from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
@@ -178,9 +179,14 @@ def draft(
         name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
         for name in [*types, *made_in(facts, types)]
     }
+    rules = list[str]()
+    if not public_facts.discover:
+        columns, rules = with_said(columns, facts, types, public_facts.accept)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    lines = _lines(public_facts.name or title, columns, sources, editor, are_untyped(columns, types), remarks, unit)
+    beside = [*table_lines(sources, types, bool(public_facts.text)), *rules]
+    is_open = are_untyped(columns, types)
+    lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
 
 
@@ -201,7 +207,7 @@ def of_file(facts: Facts, names: Collection[str]) -> Facts:
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
     """Tell whether the type of a column is left open, or to its name, because its source says none."""
-    return any(column.is_unsure and types[name] is None for name, column in columns.items())
+    return any(column.is_unsure and types.get(name, TODO) is None for name, column in columns.items())
 
 
 def doubted_draft(text: str) -> str:
@@ -257,6 +263,7 @@ def _lines(
     untyped: bool = False,
     unread: Sequence[str] = (),
     unit: str = "",
+    beside: Sequence[str] = (),
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
@@ -267,6 +274,7 @@ def _lines(
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
+    yield from beside
     yield from (lines := [*column_lines(columns)])
     text = "\n".join(lines)
     footers = {"type: datetime": OF_DATES, "type: number": OF_AMOUNTS}

@@ -70,7 +70,7 @@ class Policies:
     @property
     def used(self) -> list[Policy | Rounding]:
         """List those that leave out or change something, and the formulas that are broken by rounding."""
-        every = (*self._each.values(), *self._rounded.values(), *self._broken.values())
+        every: list[Policy | Rounding] = [*self._each.values(), *self._rounded.values(), *self._broken.values()]
         return [policy for policy in every if policy.count]
 
     def count(self, batch: pa.RecordBatch) -> None:

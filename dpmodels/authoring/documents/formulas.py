@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.facts import Columns
 from dpmodels.contract.formula import Misread, names_in
 
@@ -49,8 +50,10 @@ def form_of(words: str) -> str:
 
 def with_formulas(columns: Columns) -> Columns:
     """Add the formulas that descriptions hold, to as many decimals as are documented, of the operands at least."""
+    states = states_of(columns)
     formulas = {
-        name: "" if one.derived else formula_in(one.description, name, columns) for name, one in columns.items()
+        name: "" if one.derived else formula_in(one.description, name, columns) or tariff_in(name, columns, states)
+        for name, one in columns.items()
     }
     names = {name for name, formula in formulas.items() if formula}
     decimals = {name: one.decimals or 0 for name, one in columns.items()}
@@ -91,7 +94,7 @@ def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
         power = 10**decimals
         return f"round({whole} * {power}) / {power}" if decimals else f"({text})"
 
-    return re.sub(LETTERS, written, formula)
+    return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
 
 
 def formula_in(words: str, own: str, names: Collection[str]) -> str:
