@@ -36,8 +36,9 @@ CUT = re.compile(r"(?<!\\)\|")
 FOREIGN = re.compile(r"\b(?:bis|und|oder|der|das|von|ist|in|à|ou|et|les|des|est|hasta|los|las)\b", re.IGNORECASE)
 ENGLISH = re.compile(r"\b(?:to|and|or|the|of|is|in)\b", re.IGNORECASE)
 FORM = (
-    "{} has no table with bars, no line of the form `- name: what it is` and no heading `## name`, which is what is read of such a file; or "
-    "write a data dictionary as a .csv or .xlsx file, whose first line is `name,type,min,max,description`"
+    "{} has no table with bars, no line of the form `- name: what it is` and no heading `## name`, which is "
+    "what is read of such a file; or write a data dictionary as a .csv or .xlsx file, whose first line is "
+    "`name,type,min,max,description`"
 )
 
 
