@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
+from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete, raw_columns
@@ -30,7 +31,7 @@ class Conditions:
     """
 
     def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
-        self.all = [read_condition(text, schema.columns) for text in texts]
+        self.schema, self.all = schema, [read_condition(text, schema.columns) for text in texts]
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
@@ -40,6 +41,10 @@ class Conditions:
         """Yield the place among the modeled columns of each column with conditions, and these."""
         for name in dict.fromkeys(one.name for one in self.all):
             yield self.column_index[name], [one for one in self.all if one.name == name]
+
+    def forbidding(self) -> Constraint | Implication | None:
+        """Return a rule of the schema that every row breaks which meets them; None where none is evident."""
+        return contradicted(self.schema, self.all)
 
     def hold(self, records: Records) -> Mask:
         """Tell which rows meet all conditions."""
@@ -62,6 +67,10 @@ class UnitConditions(Conditions):
             columns = tree.attributes(name)
             if on_table := [one.text for one in self.all if one.name in columns]:
                 self.tables[name] = Conditions(Schema(name=tree.name, columns=columns), on_table)
+
+    def forbidding(self) -> Constraint | Implication | None:
+        """Return none: rows of several tables may meet them."""
+        return None
 
     def hold(self, records: Any) -> Mask:
         """Tell which units meet all conditions."""

@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmodels.arrays import Whole
-from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.encode import Records
 from dpmodels.codec.rules import Conditions, RowRules
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.conditions import bounds, cell_shares, hold
-from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.mixture import Floats, MixtureModel
@@ -133,8 +131,7 @@ def sample_where(
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for, or none of the
             first ``EARLY``.
     """
-    rule = contradicted(model.schema, conditions.all) if isinstance(model.schema, Schema) else None
-    if rule is not None:
+    if (rule := conditions.forbidding()) is not None:
         raise Unsuitable(f"no row can meet {conditions}, for the schema has the rule `{rule}`; nothing was drawn")
     share, exact = 1.0, False
     if isinstance(model, MixtureModel) and not RowRules(model.schema).all and not model.schema.null_limits:

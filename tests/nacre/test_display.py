@@ -291,7 +291,7 @@ def test_frames_keep_days_as_days_and_whole_numbers_and_booleans_with_nulls_as_w
 
 
 def test_a_draft_is_a_text_that_is_shown_in_its_lines() -> None:
-    text = nacre.draft_schema(pd.DataFrame({"age": [1], "a<b": [2]}), name="visits")
+    text = nacre.draft_schema(pd.DataFrame({"age": [1], "a<b": [2]}), name="visits", header=True)
     assert isinstance(text, str) and repr(text) == str(text) and type(str(text)) is type(text.lower()) is str
     assert text._repr_html_() == f"<pre {text._repr_html_().split(' ', 1)[1].partition('>')[0]}>{escape(text)}</pre>"
     assert "\n  age: " in text._repr_html_() and "a<b" not in text._repr_html_()
