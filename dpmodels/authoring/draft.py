@@ -173,21 +173,23 @@ def draft(
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
     remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
-    facts = {name: of_file(one, types) for name, one in given.items()}
-    how = (public_facts.accept, public_facts.discover)
-    columns = {
-        name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
-        for name in [*types, *made_in(facts, types)]
-    }
-    rules = list[str]()
-    if not public_facts.discover:
-        columns, rules = with_said(columns, facts, types, public_facts.accept)
+    columns, rules = _columns({name: of_file(one, types) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
     beside = [*table_lines(sources, types, bool(public_facts.text)), *rules]
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
+
+
+def _columns(
+    facts: Mapping[str, Facts], types: Mapping[str, pa.DataType | None], public_facts: PublicFacts
+) -> tuple[dict[str, ColumnDraft], list[str]]:
+    """Draft the columns, those that a person makes of others too, and the lines of the rules that descriptions say."""
+    accept, discover = public_facts.accept, public_facts.discover
+    names = [*types, *made_in(facts, types)]
+    columns = {name: drafted(name, types.get(name), facts.get(name, Facts()), accept, discover) for name in names}
+    return (columns, []) if discover else with_said(columns, facts, types, accept)
 
 
 def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
