@@ -81,7 +81,7 @@ KEYS = {
     "ald": {"type": "categorical", "values": ["oui", "non"]},
     "rate": {"type": "categorical", "values": [0, 30, 65, 100]},
     "paid": {"type": "number", "min": "TODO", "max": "TODO", "round": 2, "nullable": True},
-    "shop": {"type": "categorical", "values": ["web", "conseil"]},
+    "shop": {"type": "categorical", "values": ["web", "conseil", "no"]},
 }
 
 
@@ -110,7 +110,8 @@ KEYS = {
         ("paid", "0 unless refused by the desk", [], ["0 unless refused by the desk"]),
         ("rate", "7 sans ordonnance", [], ["7 sans ordonnance"]),  # which is none of its values
         ("paid", "only on prescription", [], ["only on prescription"]),  # which says no value of a number
-        ("paid", "in euros, with tax", [], []),
+        ("paid", "in euros, with tax; 0 for no, 1 for yes", [], []),
+        ("rate", "100 en cas d’ALD", ["when ald = oui then rate = 100"], []),
     ],
 )
 def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, rules, unread) -> None:

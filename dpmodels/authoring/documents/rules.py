@@ -18,9 +18,10 @@ from dpmodels.contract.columns import Column
 from dpmodels.contract.implications import Implication
 from dpmodels.errors import Unsuitable
 
+ELIDED = re.compile(r"\b([dl])['’](?=\w)", re.IGNORECASE)
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 IF = (
-    r"if|when|where|for|in|with|on|bei|wenn|falls|für|mit|im|si|pour|en cas d['’]e|en cas d[eu']|en|sur|avec|cuando|"
+    r"if|when|where|for|in|with|on|bei|wenn|falls|für|mit|im|si|pour|en cas d[eu]|en|sur|avec|cuando|"
     r"para|con"
 )
 UNLESS = (
@@ -76,7 +77,7 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
 
 def _clauses(words: str) -> Iterator[str]:
     """Cut a description into clauses; what brackets hold is one by itself where it begins as one, else a part."""
-    words = SEPARATE.sub(r"\1 ", words)
+    words = ELIDED.sub(r"\1e ", SEPARATE.sub(r"\1 ", words))
     inner = [one for one in re.findall(r"\(([^()]+)\)", words) if LOOKS_LIKE_ONE.search(one)]
     for one in inner:
         words = words.replace(f"({one})", ";")

@@ -98,10 +98,15 @@ def _words(name: str, keys: Mapping[str, Any], description: str) -> Iterator[tup
     values = keys.get("values")
     if keys.get("type") != "categorical" or not isinstance(values, list | tuple):
         return
-    for value in (one for one in values if isinstance(one, str) and one.strip()):
+    for value in (one for one in values if isinstance(one, str) and one.strip() and not _is_answer(one)):
         yield value, value
         for label in re.finditer(LABEL.format(re.escape(value)), description):
             yield (label[1] or label[2]).strip(" ."), value
+
+
+def _is_answer(word: str) -> bool:
+    """Tell whether a word is yes or no, which `0 for no` says of the column itself; a letter may be a code."""
+    return len(word) > 1 and word.casefold() in ANSWER_OF
 
 
 def _folded(word: str) -> str:
