@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, 
 from dpmodels.reading.database import Query, check_database, names_of_query
 from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
+from dpmodels.reading.text_files import csv_form
 
 INTRODUCTION = """\
 # A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
@@ -176,7 +178,7 @@ def draft(
     columns, rules = _columns({name: of_file(one, types) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    beside = [*table_lines(sources, types, bool(public_facts.text)), *rules]
+    beside = [*table_lines(sources, types, bool(public_facts.text), partial(_has_commas, data)), *rules]
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
@@ -324,6 +326,12 @@ def comment(words: str, longest: int = 300) -> str:
     """Write words as one line of a comment."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return textwrap.shorten(printable, longest, placeholder=" ...")
+
+
+def _has_commas(data: str | Path | Query) -> bool:
+    """Tell whether data are a CSV file whose fields commas part, by its first line."""
+    file = None if isinstance(data, Query) else find_files(str(data))[0]
+    return file is not None and file.format == "csv" and csv_form(file).delimiter == ","
 
 
 def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:

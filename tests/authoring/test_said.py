@@ -128,6 +128,9 @@ def test_a_form_of_dates_in_words_settles_days_and_months_and_is_written_for_tex
     content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
     assert content["text"] == {"decimal": ",", "date_format": "%d/%m/%Y"}
     assert [str(content["columns"]["day"][key]) for key in ("min", "max")] == ["2025-01-02", "2025-06-05"]
+    (tmp_path / "commas.csv").write_text("day,paid\n")
+    content = yaml.safe_load(draft(tmp_path / "commas.csv", True, PublicFacts(document=tmp_path / "codes.md")))
+    assert content["text"] == {"date_format": "%d/%m/%Y"}  # no comma stands before decimals where it parts fields
     (tmp_path / "codes.md").write_text(DATES.replace("JJ/MM/AAAA", "MM/DD/YYYY"))
     content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
     assert str(content["columns"]["day"]["max"]) == "2025-05-06"

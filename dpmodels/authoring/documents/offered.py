@@ -1,6 +1,6 @@
 """What documents say of rows and of the table as a whole, written into a draft for a person to confirm."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,12 +102,21 @@ def _plain(words: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
 
 
-def table_lines(sources: Sequence[Source], types: Mapping[str, pa.DataType | None], has_text: bool) -> Iterator[str]:
-    """Yield what documents say of the number of rows, as a comment, and of how text is written, as a key."""
+def table_lines(
+    sources: Sequence[Source],
+    types: Mapping[str, pa.DataType | None],
+    has_text: bool,
+    is_parted_by_commas: Callable[[], bool],
+) -> Iterator[str]:
+    """Yield what documents say of the number of rows, as a comment, and of how text is written, as a key.
+
+    Commas that part the fields of the data stand before no decimals, however the document writes them.
+    """
     for source in (one for one in sources if one.rows):
         least, most, words = source.rows or (0, 0, "")
         yield OF_ROWS.format(least=least, most=most, words=_plain(words.replace('"', "'")), title=source.title)
     form = next((one for one in sources if one.form), None)
     if form and not has_text and any(dtype is None for dtype in types.values()):
-        line = write_yaml({"text": dict(form.form)}, default_flow_style=None, width=10_000).rstrip()
-        yield line + OF_TEXT.format(title=form.title)
+        said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_parted_by_commas()}
+        line = write_yaml({"text": said}, default_flow_style=None, width=10_000).rstrip()
+        yield from [line + OF_TEXT.format(title=form.title)] * bool(said)
