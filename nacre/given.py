@@ -19,6 +19,7 @@ from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.frames import are_tables, write_all_names
 from dpmodels.reading.public import load_public_frames
+from nacre.drafted import Drafted
 from nacre.places import Place
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ def draft_schema(
     more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows, text)
     sources = draft.PublicFacts(_file(document), _file(sample), *more)
     if (path := path_of(data)) is not None:
-        return tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables)
+        return Drafted(tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables))
     if query:
         raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
-    return _drafted(sensitive, header, sources)
+    return Drafted(_drafted(sensitive, header, sources))
 
 
 def _file(place: Place | None) -> Path | None:

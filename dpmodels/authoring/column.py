@@ -84,7 +84,7 @@ def drafted(
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
     if facts.offered and (TODO in keys.values() if "formula" in facts.offered else keys == of_type(None)):
-        suggested = Suggestion(facts.offered, OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
+        suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
     if suggested and suggested.because == UNIQUE:
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
@@ -105,6 +105,12 @@ def drafted(
     elif suggested and suggested.keys:
         remarks.append(f"{SUGGESTED}{suggested.because}: {_keys_in(suggested)}, which would cost nothing")
     return _finished(keys, remarks, facts, discover)
+
+
+def _typed_as(offered: Mapping[str, Any], dtype: pa.DataType | None) -> Mapping[str, Any]:
+    """Keep decimals of a formula of whole numbers where the file has some, as of a price by the piece."""
+    is_plain = "formula" in offered and "round" not in offered and dtype is not None and pa.types.is_floating(dtype)
+    return {**offered, "dtype": "float64"} if is_plain else offered
 
 
 def _of_person(given: Mapping[str, Any], dtype: pa.DataType | None, facts: Facts) -> Keys:

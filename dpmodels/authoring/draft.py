@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
+from dpmodels.authoring.documents.offered import table_lines, with_said
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import is_all_text, without_text
 from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
@@ -24,6 +26,7 @@ from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, 
 from dpmodels.reading.database import Query, check_database, names_of_query
 from dpmodels.reading.open_tables import LIBRARIES, types_of
 from dpmodels.reading.pictures import is_pictures, npz_arrays
+from dpmodels.reading.text_files import csv_form
 
 INTRODUCTION = """\
 # A draft from names and types alone; of a CSV file from its first line, which is taken as names: if it holds values,
@@ -172,16 +175,23 @@ def draft(
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
     remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
-    facts = {name: of_file(one, types) for name, one in given.items()}
-    how = (public_facts.accept, public_facts.discover)
-    columns = {
-        name: drafted(name, types.get(name), facts.get(name, Facts()), *how)
-        for name in [*types, *made_in(facts, types)]
-    }
+    columns, rules = _columns({name: of_file(one, types) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    lines = _lines(public_facts.name or title, columns, sources, editor, are_untyped(columns, types), remarks, unit)
+    beside = [*table_lines(sources, types, bool(public_facts.text), partial(_has_commas, data)), *rules]
+    is_open = are_untyped(columns, types)
+    lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
+
+
+def _columns(
+    facts: Mapping[str, Facts], types: Mapping[str, pa.DataType | None], public_facts: PublicFacts
+) -> tuple[dict[str, ColumnDraft], list[str]]:
+    """Draft the columns, those that a person makes of others too, and the lines of the rules that descriptions say."""
+    accept, discover = public_facts.accept, public_facts.discover
+    names = [*types, *made_in(facts, types)]
+    columns = {name: drafted(name, types.get(name), facts.get(name, Facts()), accept, discover) for name in names}
+    return (columns, []) if discover else with_said(columns, facts, types, accept)
 
 
 def made_in(facts: Mapping[str, Facts], names: Collection[str]) -> list[str]:
@@ -201,7 +211,7 @@ def of_file(facts: Facts, names: Collection[str]) -> Facts:
 
 def are_untyped(columns: Mapping[str, ColumnDraft], types: Mapping[str, pa.DataType | None]) -> bool:
     """Tell whether the type of a column is left open, or to its name, because its source says none."""
-    return any(column.is_unsure and types[name] is None for name, column in columns.items())
+    return any(column.is_unsure and types.get(name, TODO) is None for name, column in columns.items())
 
 
 def doubted_draft(text: str) -> str:
@@ -257,6 +267,7 @@ def _lines(
     untyped: bool = False,
     unread: Sequence[str] = (),
     unit: str = "",
+    beside: Sequence[str] = (),
 ) -> Iterator[str]:
     if editor:
         yield f"# yaml-language-server: $schema={editor}"
@@ -267,6 +278,7 @@ def _lines(
     yield "# target: COLUMN  # what the rows should teach to predict from the others, if anything"
     if sources:
         yield yaml_text({"sources": [source.origin for source in sources]}).rstrip()
+    yield from beside
     yield from (lines := [*column_lines(columns)])
     text = "\n".join(lines)
     footers = {"type: datetime": OF_DATES, "type: number": OF_AMOUNTS}
@@ -314,6 +326,12 @@ def comment(words: str, longest: int = 300) -> str:
     """Write words as one line of a comment."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return textwrap.shorten(printable, longest, placeholder=" ...")
+
+
+def _has_commas(data: str | Path | Query) -> bool:
+    """Tell whether data are a CSV file whose fields commas part, by its first line."""
+    file = None if isinstance(data, Query) else find_files(str(data))[0]
+    return file is not None and file.format == "csv" and csv_form(file).delimiter == ","
 
 
 def named(data: str | Path | Query) -> tuple[str, str, dict[str, pa.DataType | None], int]:

@@ -59,7 +59,7 @@ class Outline(Watch):
             self.tangled = True
             if not first_line:
                 self._fault(key_path, self._split(key.text), key.line)
-        elif key.kind != "str":
+        elif key.kind != "str" and not _is_looked_up(key_path, key):
             self.tangled = True
             self._fault(key_path, "must be text: YAML reads this name as something else; put it in quotes", key.line)
         elif first_line:
@@ -116,6 +116,17 @@ class Outline(Watch):
             self.faults.append(SchemaFault(line, ".".join(key_path), message))
         else:
             self.more += 1
+
+
+def _is_looked_up(key_path: Place, key: Scalar) -> bool:
+    """Tell whether a key is a value of another column, a number or true or false, which nobody can mean otherwise."""
+    is_value = key_path[-4:-3] == ("columns",) and key_path[-2] == "values"
+    return is_value and (key.text in ("true", "false") if key.kind == "bool" else key.text == _number_text(key))
+
+
+def _number_text(key: Scalar) -> str:
+    """Return a number as a schema writes it; an empty text of what is none."""
+    return str(key.value()) if key.kind in ("int", "float") else ""
 
 
 def mantissa(text: str) -> str:

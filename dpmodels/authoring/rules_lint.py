@@ -1,4 +1,4 @@
-"""Faults of a schema's rules that stand beside those of its columns, by the columns that can be read."""
+"""Faults of a schema's rules, and of the keys of a column together, that stand beside those of single keys."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.column import COLUMN
+from dpmodels.authoring.faults.beside import faults_beside
 from dpmodels.contract.columns import Modelled, derived_faults
 from dpmodels.contract.constraints import Constraint, constraint_faults, name_fault
 from dpmodels.contract.implications import is_implication
@@ -30,6 +31,7 @@ def rule_faults(data: Mapping[str, Any]) -> Faults:
     columns = {name: _read(COLUMN, _unmarked(column)) for name, column in raw.items()}
     readable = {name: column for name, column in columns.items() if column is not None}
     yield from _of_constraints(data.get("constraints"), columns)
+    yield from faults_beside({name: _unmarked(raw[name]) for name, column in columns.items() if column is None})
     if len(readable) == len(columns):
         yield from derived_faults(readable)
     partition = data.get("partition")

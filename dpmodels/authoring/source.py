@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from dpmodels.authoring.dictionary import has_headings, read_dictionary, repeate
 from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
 from dpmodels.authoring.documents.ddl import read_ddl
 from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
+from dpmodels.authoring.documents.forms import date_format_in, has_comma, rows_in
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
 from dpmodels.authoring.documents.name_list import FORM, Listed, as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
@@ -58,12 +59,16 @@ class Source:
         origin: in words, what it is and which file; it stands in the schema.
         title: the name of its file.
         remarks: in a sentence each, which parts of it were not read.
+        rows: how few and how many rows it says that the table has, and its words for that.
+        form: how it says that dates and numbers of text are written, as keys of a schema.
     """
 
     tables: Tables
     origin: str
     title: str = ""
     remarks: tuple[str, ...] = ()
+    rows: tuple[int, int, str] | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self, names: Iterable[str], table: str = "") -> Columns:
         """Return the facts about columns of these names, from the named table or the one that has most of them.
@@ -155,7 +160,9 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
-        listed = _listed(text, path)
+        listed, words = _listed(text, path), text
+        said = _form_of(words, listed is not None)
+        form = TextForm(date_format=said["date_format"]) if form is None and "date_format" in said else form
         text = listed.table if listed else text
         kind, tables = _read(text, path, form)
         tables = _placed(tables, listed.lines, path) if listed else tables
@@ -164,7 +171,15 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
         raise
     except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
         raise Unsuitable(f"{path} is not written as {KINDS} is") from None
-    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", path.name, remarks)
+    said, rows = (said, rows_in(words) if listed else None) if kind == DICTIONARY else ({}, None)
+    return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", path.name, remarks, rows, said)
+
+
+def _form_of(words: str, is_prose: bool) -> dict[str, str]:
+    """Return how a document says that dates are written, and in prose how it writes decimals."""
+    written = date_format_in(words)
+    decimal = {"decimal": ","} if is_prose and has_comma(words) else {}
+    return {**decimal, **({"date_format": written} if written else {})}
 
 
 def _is_sheet(path: Path) -> bool:

@@ -200,6 +200,18 @@ def otherwise_rounded(name: str, columns: Columns, batch: pa.Table | pa.RecordBa
     return fits & (np.abs(to_floats(actual) - expected) > _half(column.round))
 
 
+def off_by_one_unit(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Mask:
+    """Tell which rows differ from what the schema derives by one unit of the last decimal at most.
+
+    Privacy: as sensitive as the table.
+    """
+    column: Derived = columns[name]
+    expected = handed_over(column, _reckoned(column, columns, batch), columns)
+    apart = np.abs(to_floats(plain(batch.column(name))) - expected)
+    near: Mask = apart <= (1 + CLOSE_FLOAT) * 2 * _half(column.round) + CLOSE_FLOAT * np.maximum(1, np.abs(expected))
+    return near
+
+
 def _half(decimals: int | None) -> float:
     """Return by how much rounding moves a number at most, whichever way a half goes."""
     return 0.0 if decimals is None else 0.5 * 10.0**-decimals

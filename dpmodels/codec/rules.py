@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
+from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete, raw_columns
-from dpmodels.contract.conditions import Condition, hold, numbers_of
+from dpmodels.contract.conditions import Condition, hold, numbers_of, of_lookup
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.derivation.bounds import DerivedBound, handed_over, reckoned
@@ -30,16 +31,20 @@ class Conditions:
     """
 
     def __init__(self, schema: Schema, texts: Sequence[str]) -> None:
-        self.all = [read_condition(text, schema.columns) for text in texts]
+        self.schema, self.all = schema, [one for text in texts for one in _read(text, schema.columns)]
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
 
     def __str__(self) -> str:
-        return " and ".join(f"`{one.text}`" for one in self.all)
+        return " and ".join(f"`{text}`" for text in dict.fromkeys(one.text for one in self.all))
 
     def by_column(self) -> Iterator[tuple[int, list[Condition]]]:
         """Yield the place among the modeled columns of each column with conditions, and these."""
         for name in dict.fromkeys(one.name for one in self.all):
             yield self.column_index[name], [one for one in self.all if one.name == name]
+
+    def forbidding(self) -> Constraint | Implication | None:
+        """Return a rule of the schema that every row breaks which meets them; None where none is evident."""
+        return contradicted(self.schema, self.all)
 
     def hold(self, records: Records) -> Mask:
         """Tell which rows meet all conditions."""
@@ -47,6 +52,11 @@ class Conditions:
         for column, conditions in self.by_column():
             holding &= hold(conditions, records.states[:, column], records.values[:, column])
         return holding
+
+
+def _read(text: str, columns: Mapping[str, Any]) -> list[Condition]:
+    """Read a condition; one on a column that is looked up is several on the column that this is looked up by."""
+    return of_lookup(text, columns) or [read_condition(text, columns)]
 
 
 class UnitConditions(Conditions):
@@ -62,6 +72,10 @@ class UnitConditions(Conditions):
             columns = tree.attributes(name)
             if on_table := [one.text for one in self.all if one.name in columns]:
                 self.tables[name] = Conditions(Schema(name=tree.name, columns=columns), on_table)
+
+    def forbidding(self) -> Constraint | Implication | None:
+        """Return none: rows of several tables may meet them."""
+        return None
 
     def hold(self, records: Any) -> Mask:
         """Tell which units meet all conditions."""

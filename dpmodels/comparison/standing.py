@@ -63,12 +63,16 @@ def verdicts(lines: Sequence[Mapping[str, Any]], reports: Mapping[str, Mapping[s
 
 def _of_table(name: str, lines: Sequence[Mapping[str, Any]], report: Mapping[str, Any]) -> tuple[str, ...]:
     judged = [line["best"] for line in lines if line["best"] and line["tables"][name] is not None]
-    best = f"best in {sum(name in names for names in judged)} of {counted(len(judged), 'score')}" if judged else ""
+    best = (
+        f"best in {sum(name in names for names in judged)} of {counted(len(judged), 'score')} that differ"
+        if judged
+        else ""
+    )
     known = [check for check in report["checks"] if check["holds"] is not None]
     failing = [check["name"] for check in known if not check["holds"]]
-    holding = f"checks: {len(known) - len(failing)} of {len(known)} hold" if known else ""
+    holding = f"passes {len(known) - len(failing)} of {counted(len(known), 'check')}" if known else ""
     close = SUSPICIOUS if any(map(_is_too_close, _outcomes(report, "marginals"))) else ""
-    return best, holding + (f", but not {', '.join(failing)}" if failing else ""), close, _farthest(report)
+    return best, holding + (f" and fails {', '.join(failing)}" if failing else ""), close, _farthest(report)
 
 
 def _outcomes(report: Mapping[str, Any], metric: str) -> list[Any]:
@@ -92,10 +96,11 @@ def _farthest(report: Mapping[str, Any]) -> str:
     pairs = [pair for result in _outcomes(report, "correlations") for pair in result["largest"][:1]]
     if not pairs:
         return ""
-    return f"farthest off of all pairs: {pair_in_words(max(pairs, key=lambda pair: float(pair['difference'])))}"
+    worst = max(pairs, key=lambda pair: float(pair["difference"]))
+    return f"the pair of columns farthest from the real rows: {pair_in_words(worst)}"
 
 
 def pair_in_words(pair: Mapping[str, Any]) -> str:
     """Say how two columns go together in the real rows and in synthetic ones."""
-    values = f"{pair['measure']} {pair['real']:.2f} in the real rows, {pair['synthetic']:.2f} here"
+    values = f"{pair['measure']} {pair['real']:.2f} in the real rows, {pair['synthetic']:.2f} in this table"
     return f"{' and '.join(pair['columns'])} ({values})"

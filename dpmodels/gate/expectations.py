@@ -25,6 +25,7 @@ from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.policies import Policies, Policy
 from dpmodels.gate.repeats import Repeats
+from dpmodels.gate.rounding import Rounding
 from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
 
@@ -84,7 +85,7 @@ class Verdicts:
             mine.lacking = mine.lacking or theirs.lacking
 
     @property
-    def policies(self) -> list[Policy]:
+    def policies(self) -> list[Policy | Rounding]:
         """List what columns' policies leave out or change, where that is counted."""
         return []
 
@@ -132,7 +133,7 @@ class Gate(Verdicts):
         return Gate(self.schema, self.raw, secret=self._repeats.secret, tells=self._policies is not None)
 
     @property
-    def policies(self) -> list[Policy]:
+    def policies(self) -> list[Policy | Rounding]:
         """List what columns' policies leave out or change, where that is counted."""
         return [] if self._policies is None else self._policies.used
 

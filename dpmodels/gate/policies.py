@@ -10,6 +10,7 @@ from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
+from dpmodels.gate.rounding import Rounding
 
 ROUNDED = "round"
 DONE = {
@@ -64,11 +65,13 @@ class Policies:
         }
         derived = {name: one for name, one in schema.derived.items() if one.formula and one.round is not None}
         self._rounded = {name: Policy(name, ROUNDED, one.round) for name, one in derived.items()}
+        self._broken = {name: Rounding(name, schema) for name in derived}
 
     @property
-    def used(self) -> list[Policy]:
-        """List those that leave out or change something."""
-        return [policy for policy in (*self._each.values(), *self._rounded.values()) if policy.count]
+    def used(self) -> list[Policy | Rounding]:
+        """List those that leave out or change something, and the formulas that are broken by rounding."""
+        every: list[Policy | Rounding] = [*self._each.values(), *self._rounded.values(), *self._broken.values()]
+        return [policy for policy in every if policy.count]
 
     def count(self, batch: pa.RecordBatch) -> None:
         """Count what they do in one more batch, whose columns are of the types that the schema asks for."""
@@ -82,6 +85,7 @@ class Policies:
             if all(batch.schema.names.count(one) == 1 for one in (name, *operands)):
                 policy.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
                 policy.rows += batch.num_rows
+                self._broken[name].see(batch)
 
     def add(self, other: "Policies") -> None:
         """Add what they do in other rows."""
@@ -89,6 +93,8 @@ class Policies:
             for name, policy in mine.items():
                 policy.count += theirs[name].count
                 policy.rows += theirs[name].rows
+        for name, mine_broken in self._broken.items():
+            mine_broken.add(other._broken[name])
 
 
 def _outside(column: Any, array: pa.Array, rejects: bool) -> int:

@@ -28,6 +28,8 @@ from dpmodels.late import torch
 
 TRIES, LEAST_TRIES = 1000, 2**20
 """Rows that are drawn for each one asked for, and at least, before the conditions are called too rare to reject by."""
+EARLY = 100_000
+"""Rows that are drawn, none of which meets the conditions, before the draw is given up."""
 REDRAWS = 1000
 
 
@@ -125,9 +127,12 @@ def sample_where(
     ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn.
 
     Raises:
-        Unsuitable: no row that the generator draws meets the conditions.
-        DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for.
+        Unsuitable: no row that the generator draws meets the conditions, or none that keeps the rules of its schema.
+        DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for, or none of the
+            first ``EARLY``.
     """
+    if (rule := conditions.forbidding()) is not None:
+        raise Unsuitable(f"no row can meet {conditions}, for the schema has the rule `{rule}`; nothing was drawn")
     share, exact = 1.0, False
     if isinstance(model, MixtureModel) and not RowRules(model.schema).all and not model.schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
@@ -144,6 +149,8 @@ def sample_where(
             yield records.take(meeting[: rows - row_count]), share * met
         row_count += len(meeting)
         tick(min(row_count, rows), tries)
+        if not row_count and tries >= EARLY:
+            raise DataError("", f"none of {tries:,} rows that were drawn meets {conditions}; set wider conditions")
     if row_count < rows:
         facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"
         raise DataError("", f"{facts}, too few to find {rows}; ask for fewer rows, or set wider conditions")

@@ -282,6 +282,7 @@ def approve(
     ledger: Url = None,
     reason: Annotated[str, typer.Option(help="Why a hand-off may leave, in a line; signed, and public.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Show all of a run's plan, with each noise.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Sign as an officer, after a look and a question: for what a run will be charged, or that a hand-off may leave.
@@ -296,6 +297,7 @@ def approve(
         raise InvalidArgument("reason", reason, REASON_OF_A_CHARGE)
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
+    from flows.command_line.summary import shortened
     from flows.description import describe_run
     from tasks.run.accounts import officer_of, sign_run
     from tasks.run.signing import check_signing_key, passphrase_of
@@ -306,7 +308,8 @@ def approve(
     if signing := officer_of(stored_run):
         officer, request = signing
         request.check_key(officer, key, passphrase_of(key, "key"))
-    confirm("plan", describe_run(stored_run), "Sign for this?", yes, as_json)
+    plan = describe_run(stored_run)
+    confirm("plan", plan if details else shortened(plan), "Sign for this?", yes, as_json)
     show_approved(stored_run, *sign_run(stored_run, key), as_json)
 
 

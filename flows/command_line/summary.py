@@ -1,14 +1,30 @@
 """What is printed when a run ends: what came of it, how long each stage took, and what to do next."""
 
 import json
+import re
+from collections.abc import Mapping
 
 from dpmodels.codec.flat import tables_of
 from dpmodels.pages.glance import glance
 from flows.command_line.console import console, print_facts
+from flows.description import as_lines
 from tasks.run.store import Run
 from tasks.stages.stage import seconds_of
 
 WARNING = "WARNING"
+IN_DETAIL = re.compile(
+    r"noise_stddev of |means$|training$|stands out$|delta$|charge$|.*: (?:noise_stddev of |charge|in words)"
+)
+"""Facts of a plan that say more of what others say: each charge, its noise, and where models are trained."""
+MOST_LINES = 14
+
+
+def shortened(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return of what is to be signed the facts that decide, a line each, and how many more lines `--details` shows."""
+    most = [(name, text) for name, text in facts.items() if not IN_DETAIL.match(name)]
+    short = {name: text.partition("\n")[0] for name, text in most[:MOST_LINES]}
+    more = len(as_lines(facts)) - len(short)
+    return short | {"more": f"{more} lines: the same command with --details shows them"} if more else short
 
 
 def show_outcome(run: Run) -> None:

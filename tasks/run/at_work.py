@@ -51,6 +51,11 @@ def why_stopped(run: Run) -> str:
     return "its process ended without a word, or has not begun"
 
 
+def is_for_officer(run: Run, why: str) -> bool:
+    """Tell whether the work at a run stopped for the signature of its account's officer, by why it did."""
+    return why == KNOWN["Pause"] or f"nacre approve {run.name} " in why
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, NacreError):
         return str(error)

@@ -13,7 +13,7 @@ from dpmodels.errors import ArtifactError, NacreError
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.reading.addresses import address_of
 from dpmodels.reading.data_files import is_uri
-from tasks.run.at_work import why_stopped
+from tasks.run.at_work import is_for_officer, why_stopped
 from tasks.run.lock import is_at_work
 from tasks.run.ready import check_folder
 from tasks.run.remove import is_approved, took_charge
@@ -22,6 +22,7 @@ from tasks.run.store import BEGUN, DELIVERED, Run
 PAID = ("sanitize", "score", "train", "sample", "validate")
 """Stages after the charge: who gives the same command again instead of going on pays again."""
 UNFINISHED, UNFINISHED_PAID, AT_WORK = "unfinished", "paid for, unfinished", "at work"
+AWAITS = "waits for approval"
 AGAIN = "nacre schema discover, with the same draft, epsilon and delta"
 
 
@@ -135,9 +136,9 @@ def sort_unfinished(home: Path, ledger_url: str | None = None) -> tuple[list[Run
     removable, reasons = list[Run](), dict[str, str]()
     for run in runs_of(home, ledger_url):
         one = listed(run)
-        if one.state == UNFINISHED and not (reason := _reason_to_stay(run)):
+        if one.state in (UNFINISHED, AWAITS) and not (reason := _reason_to_stay(run)):
             removable.append(run)
-        elif one.state == UNFINISHED:
+        elif one.state in (UNFINISHED, AWAITS):
             reasons[run.name] = reason
         elif one.state == UNFINISHED_PAID:
             reasons[run.name] = f"it is paid for: {one.next} goes on, for nothing"
@@ -182,7 +183,8 @@ def _state(run: Run) -> tuple[str, str, str]:
     paid, why = is_paid(run), why_stopped(run)
     if not paid and (barred := _lost_data(run) or _taken_place(run)):
         return UNFINISHED, f"{why}; {barred}, so it cannot go on", f"nacre remove {run.name} {_where(run)}"
-    return UNFINISHED_PAID if paid else UNFINISHED, why, AGAIN if discovers else resume_command(run)
+    stopped = AWAITS if is_for_officer(run, why) and not is_approved(run) else UNFINISHED
+    return UNFINISHED_PAID if paid else stopped, why, AGAIN if discovers else resume_command(run)
 
 
 def is_paid(run: Run) -> bool:

@@ -18,6 +18,7 @@ from dpmodels.contract.text_forms.text_form import TextForm, pieces
 from dpmodels.errors import InvalidArgument
 
 Fields: TypeAlias = pa.Array | pa.Scalar
+MOST_DIGITS = 38  # of a decimal
 
 
 def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[pa.Table]:
@@ -98,9 +99,20 @@ def _written(name: str, array: pa.Array, columns: Mapping[str, Column], form: Te
     if _is_of_minutes(kind, name, columns):
         return _minutes(array)
     array = array.cast(pa.int64()) if pa.types.is_duration(kind) else array
+    array = _to_decimals(array, getattr(columns.get(name), "round", None))
     texts = array.cast(pa.large_string())
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
     return _numbers(texts, form) if is_number and not isinstance(columns.get(name), Identifier) else texts
+
+
+def _to_decimals(array: pa.Array, decimals: int | None) -> pa.Array:
+    """Return floats that a schema rounds as decimals of so many places, so that 17.2 is written 17.20."""
+    if not decimals or not pa.types.is_floating(array.type):
+        return array
+    try:
+        return array.cast(pa.float64()).cast(pa.decimal128(MOST_DIGITS, decimals))
+    except pa.ArrowInvalid:  # a number beyond so many digits, or none
+        return array
 
 
 def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:

@@ -193,10 +193,10 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     (tmp_path / "codes.md").write_text(SALES)
     text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
     columns = yaml.safe_load(text)["columns"]
-    part = "round(montant * taux_remb) / 100"
+    part, cents = "montant * taux_remb / 100", "round(montant * taux_remb / 100 * 100) / 100"
     confirmed = {"confirm": "TODO"}
     assert columns["rembourse"] == {"type": "derived", "formula": part, "round": 2, **confirmed}
-    assert columns["reste"] == {"type": "derived", "formula": f"montant - {part}", "round": 2, **confirmed}
+    assert columns["reste"] == {"type": "derived", "formula": f"montant - {cents}", "round": 2, **confirmed}
     assert columns["ticks"] == {"type": "derived", "formula": "quantity + montant", "round": 2, **confirmed}
     assert columns["total"]["type"] == columns["side"]["type"] == "TODO"  # the table has no price, and a / b is no sum
     assert columns["ticket"] == {"type": "identifier", "unique": True, **confirmed}
@@ -206,7 +206,7 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     accepted = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
     assert yaml.safe_load(accepted)["columns"]["reste"] == {
         "type": "derived",
-        "formula": f"montant - {part}",
+        "formula": f"montant - {cents}",
         "round": 2,
     }
     found = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", discover=True))
@@ -302,3 +302,49 @@ def test_moments_of_a_file_that_a_code_book_calls_days_are_drafted_as_days(tmp_p
     (tmp_path / "codes.md").write_text("".join(f"- {one}\n" for one in said))
     columns = yaml.safe_load(nacre.draft_schema(frame, document=tmp_path / "codes.md"))["columns"]
     assert [columns[name]["resolution"] for name in frame] == ["day", "day", "second"]
+
+
+HEADINGS = """# Bookings
+About the table.
+
+## departure
+Day of departure, 2025-01-01 to 2025-12-31
+
+## `destination`
+The airport. One of:
+- OSL
+- CPH
+
+### fare (number)
+15 to 1500, two decimals.
+
+## meal
+- type: category
+- values: bought | none
+
+## bags
+checked bags
+- min: 0
+- max: 4
+
+## Contact and license
+Somebody: no column
+"""
+
+
+def test_a_heading_of_one_word_names_a_column_unless_a_list_beneath_does(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("departure,destination,fare,meal,bags\n")
+    (tmp_path / "codes.md").write_text(HEADINGS)
+    text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["departure"]["min"] == date(2025, 1, 1) and columns["bags"] == {
+        "type": "integer",
+        "min": 0,
+        "max": 4,
+    }
+    assert columns["destination"] == {"type": "categorical", "values": ["OSL", "CPH"]}
+    assert columns["fare"] == {"type": "number", "min": 15.0, "max": 1500.0, "round": 2}
+    assert columns["meal"]["values"] == ["bought", "none"] and "Somebody" not in text
+    (tmp_path / "codes.md").write_text("## fare\n- departure: 2025-01-01 to 2025-12-31\n## meal\n- bags: 0 to 4\n")
+    listed = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    assert yaml.safe_load(listed)["columns"]["bags"]["max"] == 4 and "(line 1 of" not in listed

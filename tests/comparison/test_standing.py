@@ -77,8 +77,8 @@ def test_a_sentence_says_where_a_table_is_best_and_what_fails() -> None:
     checks = [{"name": "x", "holds": True}, {"name": "y", "holds": False}, {"name": "z", "holds": None}]
     reports = {name: {"checks": checks[at:], "metrics": {}} for at, name in enumerate("ab")}
     said = verdicts(lines, reports)
-    assert said["a"] == "best in 2 of 3 scores; checks: 1 of 2 hold, but not y"
-    assert said["b"] == "best in 1 of 3 scores; checks: 0 of 1 hold, but not y"
+    assert said["a"] == "best in 2 of 3 scores that differ; passes 1 of 2 checks and fails y"
+    assert said["b"] == "best in 1 of 3 scores that differ; passes 0 of 1 check and fails y"
 
 
 def test_a_comparison_says_how_far_it_is_and_which_pair_is_farthest_off(tmp_path) -> None:
@@ -93,8 +93,10 @@ def test_a_comparison_says_how_far_it_is_and_which_pair_is_farthest_off(tmp_path
     farthest = lines["associations, largest difference"]
     assert farthest["best"] == ["made"] and farthest["tables"]["worse"] > 0.5
     assert 0 < lines["total variation, 2-way"]["real"] < 0.2
-    assert "but not correlations" in facts["verdicts"]["worse"]
-    assert "farthest off of all pairs: income and rent (Spearman 0.9" in facts["verdicts"]["worse"]
+    assert "and fails correlations" in facts["verdicts"]["worse"]
+    assert (
+        "the pair of columns farthest from the real rows: income and rent (Spearman 0.9" in facts["verdicts"]["worse"]
+    )
 
 
 def test_an_association_that_is_gone_fails_below_the_limit_for_others() -> None:

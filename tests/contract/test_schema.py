@@ -159,10 +159,42 @@ def test_load_raises_with_every_fault(tmp_path: Path) -> None:
         (1, "name"),
         (2, "target"),
         (4, "columns.x.colour"),
+        (4, "columns.x.min"),
         (5, "columns.y.min"),
         (5, "columns.y.max"),
     ]
     assert "line 2: target" in str(caught.value) and lint(path) == list(caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("column", "places"),
+    [
+        (
+            "{type: integer, min: 5, max: 1, max_null_share: 3}",
+            {"max_null_share": "less than 1", "min": "is above max 1"},
+        ),
+        (
+            "{type: number, min: 5, max: 1, outside: some, round: 2}",
+            {"outside": "must be 'refuse'", "min": "is not below"},
+        ),
+        ("{type: categorical, values: [a, a], outside: other, cells: 3}", {"values": "twice", "cells": "no key here"}),
+        ('{type: derived, formula: "1 +", round: 2, dtype: int64}', {"round": "int64", "formula": "`1 +`"}),
+    ],
+)
+def test_every_fault_of_a_column_is_named_beside_those_of_its_keys(column: str, places: dict[str, str]) -> None:
+    told = {fault.where: fault.message for fault in parse(f"{TOP}  y: {{type: boolean}}\n  x: {column}\n")[1]}
+    assert all(words in told[f"columns.x.{key}"] for key, words in places.items()), told
+
+
+def test_a_lookup_takes_numbers_and_true_and_false_without_quotes_and_no_other_word() -> None:
+    text = TOP + "  b: {type: boolean}\n  a: {type: categorical, values: [0, 1.5]}\n"
+    plain = "  y: {type: derived, of: a, values: {0: none, 1.5: some}}\n"
+    plain += "  z: {type: derived, of: b, values: {true: 1, false: 0}}\n"
+    quoted = plain.replace("0: none, 1.5:", '"0": none, "1.5":').replace("true: 1, false:", '"true": 1, "false":')
+    read, same = parse(text + plain)[0], parse(text + quoted)[0]
+    assert read is not None and same is not None and read.hash == same.hash
+    for odd in ("{yes: 1, no: 0}", "{0x1: 1, 0: 0}", '{0: 1, "0": 2, 1.5: 3}', "{True: 1, false: 0}"):
+        assert parse(f"{text}  z: {{type: derived, of: a, values: {odd}}}\n")[0] is None, odd
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

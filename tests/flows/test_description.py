@@ -12,6 +12,7 @@ import pytest
 
 import nacre
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent, ParallelEvent, PureEvent, SampledGaussianEvent
+from dpmodels.artifact import write_text
 from dpmodels.contract.schema import Schema
 from dpmodels.ledger.approval import Officer
 from dpmodels.ledger.ledger import Ledger
@@ -19,6 +20,7 @@ from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from flows.charge_words import charge_in_words, hidden
+from flows.command_line.summary import shortened
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
@@ -40,6 +42,8 @@ from flows.with_prefect.approval import plan_text
 from flows.with_prefect.artifacts import publish_plan
 from flows.with_prefect.server import prefect_server
 from tasks.run.accounts import officer_of
+from tasks.run.at_work import STOPPED
+from tasks.run.runs import list_runs
 from tests.kit.api import Api
 from tests.kit.every_method import OF_TABLES
 from tests.kit.support import run_cli, synthesize_words, write_clinic, write_key
@@ -91,7 +95,8 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
     assert shown.pop("run") == run.name and shown.pop("partitions").startswith("sequential")
     assert shown == {plain(what): plain(value) for what, value in facts.items()}
     assert r"\[See the plan\](https://evil.example)" in shown["contact"]  # the UI lays cells out as Markdown
-    code, out, _ = run_cli("approve", run.name, "--yes", "--key", asked / "dana.pem", "--home", asked / "home")
+    words = ["approve", run.name, "--yes", "--details", "--key", asked / "dana.pem", "--home", asked / "home"]
+    code, out, _ = run_cli(*words)
     assert code == 0 and out.splitlines()[: len(as_lines(facts))] == as_lines(facts)
     assert run_cli("resume", run.name, "--home", asked / "home", "--no-prefect")[0] == 0
     after = describe_run(run)
@@ -208,3 +213,21 @@ def test_a_delta_that_is_large_for_the_declared_rows_is_warned_of_before_a_charg
 
 def test_markdown_shows_signs_as_they_are() -> None:
     assert as_markdown({"a": "x_y <b>\nsecond"}) == "- **a**: x\\_y \\<b\\>  \n  second"
+
+
+def test_what_is_signed_is_shown_in_few_lines_first_and_each_line_that_is_left_is_counted(asked: Path) -> None:
+    run = start(config_of(asked, report_epsilon=0.2, contact=LINK))
+    facts = describe_run(run)
+    short = shortened(facts)
+    assert len(as_lines(short)) <= 15 < len(as_lines(facts))
+    assert {"hides", "target", "in words", "account", "spent", "officer", "contact", "not declared"} <= short.keys()
+    left = len(as_lines(facts)) - len(short) + 1
+    assert short["more"] == f"{left} lines: the same command with --details shows them"
+    assert not any(name.startswith(("noise_stddev", "report: noise", "charge")) for name in short)
+    (listed,) = list_runs(asked / "home")
+    assert listed.state == "unfinished"  # nothing has stopped it yet
+    write_text(
+        run.sensitive / STOPPED, f"Dana is to approve run {run.name} by `nacre approve {run.name} --key KEY.pem`"
+    )
+    (listed,) = list_runs(asked / "home")
+    assert listed.state == "waits for approval"

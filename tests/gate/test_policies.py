@@ -100,3 +100,20 @@ def test_rows_whose_last_decimal_differs_within_half_a_unit_are_counted(tmp_path
         and plain
         and all("of 4 rows the formula is rounded to another last decimal" in one for one in plain)
     )
+
+
+def test_rows_that_break_a_formula_by_rounding_alone_are_counted_with_a_formula_that_they_keep(tmp_path: Path) -> None:
+    (data := tmp_path / "sales.csv").write_text("amount,rate,part,rest\n46.90,65,30.48,16.42\n46.90,65,30.49,16.41\n")
+    cases = {
+        "round(amount * rate) / 100": "`(amount * rate) / 100` with `round: 2` holds in every row, since it admits",
+        "floor(amount * rate) / 100": "`(amount * rate) / 100` with `round: 2` holds in every row, since it admits",
+        "amount * rate / 100 + 0.008": "no other way of rounding that was tried holds in every row",
+        "amount * rate / 90": "",  # which is off by more
+    }
+    for part, said in cases.items():
+        schema = AMOUNTS.replace('"PART"', f'"{part}"').replace("amount - PART", "amount - amount * rate / 100")
+        gate = check_raw(str(data), make(schema), 1)
+        lines = [str(one) for one in gate.policies if "break its formula" in str(one)]
+        assert gate.broken and (len(lines) == 1 and said in lines[0] if said else not lines), part
+    instead = AMOUNTS.replace('"PART"', '"(amount * rate) / 100"').replace("PART", "(amount * rate) / 100")
+    assert not check_raw(str(data), make(instead), 1).broken

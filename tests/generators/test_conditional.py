@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.rules import Conditions
 from dpmodels.contract.schema import Schema
@@ -144,13 +145,39 @@ def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
 
 
 def test_rejection_stops_at_its_bound_and_says_how_many_rows_it_drew(monkeypatch):
-    monkeypatch.setattr(conditional, "LEAST_TRIES", 100_000)
     schema = make_schema(
         columns=make_schema().model_dump()["columns"] | {"end": {"type": "integer", "min": 0, "max": 99}}
     )
     model = mixture(schema.model_copy(update={"constraints": ("age <= end",)}))
-    with refused(DataError, r"of 131072 rows that were drawn meet `dose=3\.33` and `age=7`"):
+    with refused(DataError, r"none of 131,072 rows that were drawn meets `dose=3\.33` and `age=7`"):
         drawn(model, ["dose=3.33", "age=7"], 90)
+    monkeypatch.setattr(conditional, "TRIES", 1)
+    monkeypatch.setattr(conditional, "LEAST_TRIES", 1)
+    with refused(DataError, r"rows that were drawn meet `age=7`, too few to find 60000"):
+        drawn(model, ["age=7"], 60_000)
+
+
+@pytest.mark.parametrize(
+    ("texts", "rule"),
+    [
+        (["kind=a", "income>5"], "when kind = a then income = 0"),
+        (["kind != b", "kind != c", "income=7"], "when kind = a then income = 0"),
+        (["kind=a", "income=null"], ""),  # a null keeps it
+        (["kind=b", "income=null"], "when kind = b then income != null"),
+        (["kind=c", "income>5"], ""),
+        (["income>5"], ""),
+        (["dose>8", "weight<2"], "dose <= weight"),
+        (["dose>1.5", "weight<2"], ""),
+    ],
+)
+def test_conditions_that_a_rule_of_the_schema_forbids_are_refused_before_a_row_is_drawn(texts, rule) -> None:
+    rules = ["when kind = a then income = 0", "when kind = b then income != null", "dose <= weight"]
+    schema = wide(constraints=rules)
+    found = contradicted(schema, Conditions(schema, texts).all)
+    assert str(found or "") == rule
+    if rule:
+        with refused(Unsuitable, f"for the schema has the rule `{rule}`; nothing was drawn"):
+            drawn(mixture(schema), texts, 10)
 
 
 def test_conditioning_leaves_the_mixture_as_it_was():

@@ -288,3 +288,11 @@ def test_frames_keep_days_as_days_and_whole_numbers_and_booleans_with_nulls_as_w
     frame = to_pandas(table)
     assert [str(each) for each in frame.dtypes] == ["Int64", "int64", "boolean", "datetime64[ms]", "float64"]
     assert frame["n"][0] == 1 and frame["n"].isna()[1] and frame["day"][0] == pd.Timestamp(day)
+
+
+def test_a_draft_is_a_text_that_is_shown_in_its_lines() -> None:
+    text = nacre.draft_schema(pd.DataFrame({"age": [1], "a<b": [2]}), name="visits", header=True)
+    assert isinstance(text, str) and repr(text) == str(text) and type(str(text)) is type(text.lower()) is str
+    assert text._repr_html_() == f"<pre {text._repr_html_().split(' ', 1)[1].partition('>')[0]}>{escape(text)}</pre>"
+    assert "\n  age: " in text._repr_html_() and "a<b" not in text._repr_html_()
+    assert pickle.loads(pickle.dumps(text)) == text and nacre.lint(text.replace("TODO", "2")).faults

@@ -136,3 +136,14 @@ def test_a_hand_off_is_exported_in_a_form(tmp_path: Path) -> None:
     for to, said in ((tmp_path / "back.parquet", text), (tmp_path / "other.csv", "{decimal: x}")):
         code, _, err = run_cli("export", hand_off, to, "--text", said)
         assert code == 1 and "text" in err and not to.exists()
+
+
+def test_a_number_is_written_with_as_many_decimals_as_its_column_rounds_to(tmp_path: Path) -> None:
+    schema = make(
+        "name: a\ncolumns:\n  paid: {type: number, min: -9, max: 2000000, round: 2, nullable: true}\n"
+        "  tax: {type: derived, formula: paid * 0.19, round: 3}\n  open: {type: number, min: 0, max: 9}\n"
+    )
+    rows = {"paid": [17.2, -0.29, None, 1234567.0], "tax": [3.268, -0.055, None, 0.1], "open": [17.2, 1.0, 0.5, 2.0]}
+    write_form([pa.RecordBatch.from_pydict(rows)], schema.columns, TextForm(decimal=","), tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert lines[1:] == ["17,20;3,268;17,2", "-0,29;-0,055;1", ";;0,5", "1234567,00;0,100;2"]

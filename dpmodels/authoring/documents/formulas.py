@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.facts import Columns
 from dpmodels.contract.formula import Misread, names_in
 
@@ -49,8 +50,10 @@ def form_of(words: str) -> str:
 
 def with_formulas(columns: Columns) -> Columns:
     """Add the formulas that descriptions hold, to as many decimals as are documented, of the operands at least."""
+    states = states_of(columns)
     formulas = {
-        name: "" if one.derived else formula_in(one.description, name, columns) for name, one in columns.items()
+        name: "" if one.derived else formula_in(one.description, name, columns) or tariff_in(name, columns, states)
+        for name, one in columns.items()
     }
     names = {name for name, formula in formulas.items() if formula}
     decimals = {name: one.decimals or 0 for name, one in columns.items()}
@@ -76,32 +79,22 @@ def with_formulas(columns: Columns) -> Columns:
 
 
 def _keys(formula: str, decimals: int) -> dict[str, Any]:
-    """Return the keys of a derived column; a share in hundredths is rounded as whole cents, where halves are exact."""
-    return {
-        "type": "derived",
-        "formula": _in_hundredths(formula, decimals),
-        **({"round": decimals} if decimals else {}),
-    }
-
-
-def _in_hundredths(formula: str, decimals: int) -> str:
-    """Write a product that is divided by 100, to two decimals, as whole hundredths."""
-    product = re.fullmatch(rf"([^-+/()]+\*[^-+/()]+) / {10**decimals}", formula) if decimals else None
-    return f"round({product[1]}) / {10**decimals}" if product else formula
+    """Return the keys of a derived column; its `round` admits a half that the file rounds up or down."""
+    return {"type": "derived", "formula": formula, **({"round": decimals} if decimals else {})}
 
 
 def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
-    """Write in place of derived columns what they follow from, as they are rounded."""
+    """Write in place of derived columns what they follow from, rounded as they are, so that a rest adds up."""
 
     def written(word: re.Match[str]) -> str:
         text, decimals = derived.get(word[0], ("", 0))
         if not text:
             return word[0]
-        whole = _in_hundredths(text, decimals)
+        whole = text if re.fullmatch(r"[^-+]*", text) else f"({text})"
         power = 10**decimals
-        return whole if whole != text else f"round(({text}) * {power}) / {power}" if decimals else f"({text})"
+        return f"round({whole} * {power}) / {power}" if decimals else f"({text})"
 
-    return re.sub(LETTERS, written, formula)
+    return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
 
 
 def formula_in(words: str, own: str, names: Collection[str]) -> str:

@@ -1,11 +1,11 @@
-"""A data dictionary in Markdown or text: tables, and lists of lines such as ``- amount: what was lent, in cents``.
+"""A data dictionary in Markdown or text: tables, lists of lines such as ``- amount: what was lent``, or headings.
 
-Both become the rows of one CSV file, which is read as any other data dictionary is.
+All become the rows of one CSV file, which is read as any other data dictionary is.
 """
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -21,6 +21,8 @@ DASHED = re.compile(
 )
 """The same of an item whose name is one word, with a dash in place of the colon."""
 BRACKETED = re.compile(r"(.*\S)\s\(([^()]{1,60})\)")
+HEADED = re.compile(r"#{2,6}\s+[`*]{0,3}([^\s:`*|#()]{1,100})[`*]{0,3}(?:\s?(\([^()]{1,60}\)))?\s?:?(?:\s#+)?\s*")
+"""A heading that is one word, the name of a column, perhaps with its type in brackets."""
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
 KEY = re.compile(r"\s*(?:[-*+]\s+)?[`*]{0,3}([^\W\d][^:=`*|]{0,40}?)[`*]{0,3}\s?[:=][`*]{0,3}(?:\s+(.*)|$)")
 """A heading of a data dictionary, and what its cell would hold, beneath a name."""
@@ -34,8 +36,9 @@ CUT = re.compile(r"(?<!\\)\|")
 FOREIGN = re.compile(r"\b(?:bis|und|oder|der|das|von|ist|in|à|ou|et|les|des|est|hasta|los|las)\b", re.IGNORECASE)
 ENGLISH = re.compile(r"\b(?:to|and|or|the|of|is|in)\b", re.IGNORECASE)
 FORM = (
-    "{} has no table with bars and no line of the form `- name: what it is`, which is what is read of such a file; or "
-    "write a data dictionary as a .csv or .xlsx file, whose first line is `name,type,min,max,description`"
+    "{} has no table with bars, no line of the form `- name: what it is` and no heading `## name`, which is "
+    "what is read of such a file; or write a data dictionary as a .csv or .xlsx file, whose first line is "
+    "`name,type,min,max,description`"
 )
 
 
@@ -63,7 +66,8 @@ class Listed:
 
 def as_csv(text: str) -> Listed | None:
     """Return the tables and the list of a document as one data dictionary; None where there is none of them."""
-    entries = [*_tabled(text), *_listed(text)]
+    entries, headed = [*_tabled(text), *_listed(text)], [*_headed(text)]
+    entries = headed if _are_of_headings(headed, entries, text.splitlines()) else entries
     if not entries:
         return None
     headings = list(dict.fromkeys(heading for entry in entries for heading in entry.cells))
@@ -71,6 +75,34 @@ def as_csv(text: str) -> Listed | None:
     rows = ([entry.cells.get(heading, "") for heading in headings] for entry in entries)
     csv.writer(table, delimiter=delimiter).writerows([headings, *rows])
     return Listed(table.getvalue(), {entry.cells["name"]: entry.line for entry in entries})
+
+
+def _headed(text: str) -> Iterator[Entry]:
+    """Yield what stands beneath each heading of one word; items behind a line that ends with a colon are a list."""
+    entry, is_open, is_led = None, False, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#"):
+            yield from (one for one in _whole(entry) if one.cells["description"] or len(one.cells) > 2)
+            match = HEADED.fullmatch(line)
+            words = f"{match[2][1:-1]}," if match and match[2] else ""
+            entry = Entry(number, {"name": match[1], "description": words}) if match else None
+            is_open = is_led = False
+        elif entry and line.strip() and not line.lstrip().startswith("|"):
+            mark = ITEM.match(line)
+            if mark and is_led and not is_open:
+                entry.words.append(f"{'' if entry.words[-1].endswith(':') else ','} {line[mark.end() :].strip()}")
+                continue
+            is_open = _continued(entry, line, is_open)
+            is_led = line.rstrip().endswith(":") and bool(entry.words)
+    yield from (one for one in _whole(entry) if one.cells["description"] or len(one.cells) > 2)
+
+
+def _are_of_headings(headed: Sequence[Entry], entries: Sequence[Entry], lines: Sequence[str]) -> bool:
+    """Tell whether headings name the columns, and not lists beneath them: items there say a type, values or bounds."""
+    items = [one for one in entries if ITEM.match(lines[one.line - 1])]
+    others = len(entries) - len(items)
+    is_said = all(MEANT.get(folded(one.cells["name"]), "name") != "name" for one in items)
+    return bool(headed) and is_said and others <= len(headed)
 
 
 def _tabled(text: str) -> Iterator[Entry]:

@@ -6,6 +6,7 @@ They are never modeled, and exact in every synthetic row. What a column follows 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     Field,
     StrictBool,
     StrictFloat,
@@ -43,6 +44,16 @@ def _read_bound(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
 PublicBound = Annotated[ExactInteger | StrictFloat | Bound | None, WrapValidator(_read_bound)]
 
 
+def _as_written(given: Any) -> Any:
+    """Write keys that are numbers, true or false as the text that stands for them; anything else is left as it is."""
+    if not isinstance(given, dict) or not any(isinstance(key, bool | int | float) for key in given):
+        return given
+    texts = [str(key).lower() if isinstance(key, bool) else str(key) for key in given]
+    if len({*texts}) < len(given):
+        raise ValueError("names a value twice, once in quotes")
+    return dict(zip(texts, given.values(), strict=True))
+
+
 def _is_absent(given: object) -> bool:
     """Tell whether a key is to be left out, so that a schema keeps the hash it had before the key existed."""
     return given is None
@@ -66,6 +77,7 @@ class Derived(Strict):
     values: Annotated[
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,
         Field(min_length=1, description="What each value of that column stands for."),
+        BeforeValidator(_as_written),
     ] = None
     round: Annotated[
         int | None, Field(ge=0, le=12, exclude_if=_is_absent, description="Decimals that the numbers keep.")
@@ -76,22 +88,29 @@ class Derived(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.formula is None) == (self.values is None) or (self.of is None) != (self.values is None):
-            raise ColumnFaults([("formula", "or else `of` and `values` must say what the column follows from")])
-        if self.values is not None and len({type(value) for value in self.values.values()}) > 1:
-            raise ColumnFaults([("values", "must be all text, all numbers of one kind or all true/false")])
-        for key in ("dtype", "round", *BOUNDS):
-            if self.values is not None and getattr(self, key) is not None:
-                what = "gives its values alone" if key in BOUNDS else "has the type of its values"
-                raise ColumnFaults([(key, f"goes with `formula`; a lookup {what}")])
-        if faults := self._decimal_faults():
-            raise ColumnFaults(faults)
+        faults = [*self._form_faults(), *self._decimal_faults()]
         if self.formula is not None:
             try:
                 names_in(self.formula)
             except Misread as fault:
-                raise ColumnFaults([("formula", f"`{self.formula}` {fault}")]) from None
+                faults.append(("formula", f"`{self.formula}` {fault}"))
+        if faults:
+            raise ColumnFaults(faults)
         return self
+
+    def _form_faults(self) -> list[tuple[str, str]]:
+        """Name what is wrong with the keys that say what it follows from, and with those that go with a formula."""
+        if (self.formula is None) == (self.values is None) or (self.of is None) != (self.values is None):
+            return [("formula", "or else `of` and `values` must say what the column follows from")]
+        if self.values is None:
+            return []
+        is_mixed = len({type(value) for value in self.values.values()}) > 1
+        faults = [("values", "must be all text, all numbers of one kind or all true/false")] * is_mixed
+        for key in ("dtype", "round", *BOUNDS):
+            if getattr(self, key) is not None:
+                what = "gives its values alone" if key in BOUNDS else "has the type of its values"
+                faults.append((key, f"goes with `formula`; a lookup {what}"))
+        return faults
 
     def _decimal_faults(self) -> list[tuple[str, str]]:
         if self.dtype == "int64" and self.round is not None:

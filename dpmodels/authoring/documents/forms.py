@@ -1,0 +1,47 @@
+"""What a document says in words of the table as a whole: how many rows it has, and how its text is written."""
+
+import re
+
+from dpmodels.authoring.facts import DECIMAL_COMMA
+from dpmodels.authoring.marks import DECIMAL_POINT
+
+COUNT = r"(\d{1,3}(?:[ \u00a0\u202f\u2009.,'’]\d{3})+|\d+)"
+ROWS = re.compile(
+    rf"(?<![\w.,]){COUNT}\s*(?:to|and|bis|und|à|et|a|y|-|–)\s*{COUNT}\s+"
+    r"(?:rows|records|lines|zeilen|datensätzen?|lignes|enregistrements|filas|registros)\b",
+    re.IGNORECASE,
+)
+LONGEST = 80  # letters of a sentence that a comment quotes
+DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
+DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
+CENTS = re.compile(r",\d0$")
+NUMBER = re.compile(r"(?<![\d.,/])\d+(?:[ \u00a0\u202f.,]\d+)*(?![\d.,/]*\d)")
+
+
+def rows_in(text: str) -> tuple[int, int, str] | None:
+    """Return how many rows a document says that its table has, and the words; None where none or two do."""
+    found = {tuple(int(re.sub(r"\D", "", one)) for one in match.groups()): match for match in ROWS.finditer(text)}
+    if len(found) != 1:
+        return None
+    ((least, most), match) = next(iter(found.items()))
+    start = max(text.rfind(mark, 0, match.start()) + 1 for mark in (". ", "\n", "; "))
+    end = re.compile(r"[.;](?:\s|$)|\n|$").search(text, match.end())
+    words = text[start : end.start() if end else match.end()].strip()[:LONGEST]
+    return (least, most, words) if 0 < least < most else None
+
+
+def date_format_in(text: str) -> str:
+    """Return how dates are written, of a form such as `JJ/MM/AAAA`; empty where none or two are."""
+    found = set()
+    for match in DATE.finditer(text):
+        mark = match[2] or match[6]
+        found.add(f"%d{mark}%m{mark}%Y" if match[1] else f"%m{mark}%d{mark}%Y")
+    return found.pop() if len(found) == 1 else ""
+
+
+def has_comma(text: str) -> bool:
+    """Tell whether prose writes decimals behind a comma, as `1,00`, and none behind a point."""
+    numbers = [re.sub(r"[ \u00a0\u202f\u2009]", "", number) for number in NUMBER.findall(text)]
+    with_commas = [one for one in numbers if DECIMAL_COMMA.fullmatch(one)]
+    is_sure = len(with_commas) > 1 or any(CENTS.search(one) for one in with_commas)
+    return is_sure and not any(map(DECIMAL_POINT.fullmatch, numbers))

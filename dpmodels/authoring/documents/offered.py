@@ -1,0 +1,122 @@
+"""What documents say of rows and of the table as a whole, written into a draft for a person to confirm."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft
+from dpmodels.authoring.documents.rules import Rule, rules_in
+from dpmodels.authoring.documents.spans import Span, span_in
+from dpmodels.authoring.documents.worded import ANSWERS
+from dpmodels.authoring.facts import Facts
+from dpmodels.authoring.source import Source
+from dpmodels.contract.base import is_text
+from dpmodels.limits import MOST_RULES
+from dpmodels.plain_yaml import write_yaml
+
+OF_SPAN = "the days that its description says (`{clause}`)"
+TO_TAKE = "to take it, delete `, confirm: TODO`"
+BOTH = "to take both, delete `, confirm: TODO` here and at {other}"
+NOT_A_RULE = "not read as a rule: `{clause}`; where it holds in every row, write it under `constraints` or as a formula"
+OF_ANSWERS = (
+    "{words} of the file come back as true and false; to have the same words back, write "
+    "`{{type: categorical, values: [{values}]}}`"
+)
+OF_ROWS = (
+    '# rows: {{min: {least}, max: {most}}}  # "{words}" ({title}); a run refuses other numbers. To take it, delete `# `'
+)
+OF_TEXT = "  # as {title} says or writes them; check it against the file, since text in another form is refused"
+OF_RULES = """\
+# Rules that descriptions say in words. Every row of the data must keep those that you take: `nacre validate DATA
+# --schema THIS_FILE --raw` says whether they do. To take one, delete `# ` before it and before `constraints:`.
+"""
+ACCEPTED = "# Rules that descriptions say in words, accepted as suggestions: every row of the data must keep them.\n"
+CONVERSE = "only if that is meant too"
+
+
+def with_said(
+    columns: Mapping[str, ColumnDraft],
+    facts: Mapping[str, Facts],
+    types: Mapping[str, pa.DataType | None],
+    accept: bool,
+) -> tuple[dict[str, ColumnDraft], list[str]]:
+    """Return the columns of a draft with what their descriptions say of others, and the lines of its rules."""
+    descriptions = {name: one.description for name, one in facts.items() if name in columns and one.description}
+    drafts = dict(columns)
+    for name in descriptions:
+        keys = {one: draft.keys for one, draft in drafts.items()}
+        if facts[name].keys is None and (span := span_in(name, descriptions[name], keys)):
+            drafts = dict(_with_days(name, span, drafts, accept))
+    rules, unread = rules_in({name: one.keys for name, one in drafts.items()}, descriptions)
+    for name, clauses in unread.items():
+        remarks = (NOT_A_RULE.format(clause=clause) for clause in clauses)
+        drafts[name] = replace(drafts[name], remarks=(*drafts[name].remarks, *remarks))
+    for name, one in drafts.items():
+        is_words = name in types and (types[name] is None or is_text(types[name]))
+        if one.keys["type"] == "boolean" and is_words:
+            drafts[name] = replace(one, remarks=(*one.remarks, _of_answers(descriptions.get(name, ""))))
+    return drafts, [*_rule_lines(rules[:MOST_RULES], accept)]
+
+
+def _with_days(
+    own: str, span: Span, columns: Mapping[str, ColumnDraft], accept: bool
+) -> Iterator[tuple[str, ColumnDraft]]:
+    """Yield the columns of a draft, of which one date follows from another by the days between, a column beside it."""
+    mark: dict[str, Any] = {} if accept else dict(CONFIRM)
+    because = OF_SPAN.format(clause=span.clause)
+    for name, one in columns.items():
+        if name != own:
+            yield name, one
+            continue
+        kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED))
+        offer = "a suggestion that was accepted: " if accept else SUGGESTED
+        taken = "" if accept else f"; {BOTH.format(other=span.name)}"
+        yield own, ColumnDraft({**span.date, **mark}, (*kept, f"{offer}{because}{taken}"))
+        yield span.name, ColumnDraft({**span.days, **mark}, (f"not in the file: the days that {own} follows by",))
+
+
+def _of_answers(description: str) -> str:
+    """Say that answers come back as true and false, in the words that a description has for them."""
+    found = ANSWERS.search(description)
+    pair = [found[1], found[2]] if found else ["Y", "N"]
+    return OF_ANSWERS.format(words=" and ".join(pair) if found else "yes and no", values=", ".join(pair))
+
+
+def _rule_lines(rules: Sequence[Rule], accept: bool) -> Iterator[str]:
+    """Write rules as lines that a person takes by deleting what makes them comments; none is live unless accepted."""
+    if not rules:
+        return
+    yield (ACCEPTED if accept else OF_RULES).rstrip()
+    mark = "" if accept else "# "
+    yield f"{mark}constraints:"
+    for rule in rules:
+        line = write_yaml([rule.text], default_flow_style=False, width=10_000).rstrip()
+        words = f'{rule.column}: "{rule.clause}"' + (f", {CONVERSE}" if rule.is_converse else "")
+        yield f"{'# ' if rule.is_converse else mark}{line}  # {_plain(words)}"
+
+
+def _plain(words: str) -> str:
+    """Write words of a document so that they end no line of a comment."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
+
+
+def table_lines(
+    sources: Sequence[Source],
+    types: Mapping[str, pa.DataType | None],
+    has_text: bool,
+    is_parted_by_commas: Callable[[], bool],
+) -> Iterator[str]:
+    """Yield what documents say of the number of rows, as a comment, and of how text is written, as a key.
+
+    Commas that part the fields of the data stand before no decimals, however the document writes them.
+    """
+    for source in (one for one in sources if one.rows):
+        least, most, words = source.rows or (0, 0, "")
+        yield OF_ROWS.format(least=least, most=most, words=_plain(words.replace('"', "'")), title=source.title)
+    form = next((one for one in sources if one.form), None)
+    if form and not has_text and any(dtype is None for dtype in types.values()):
+        said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_parted_by_commas()}
+        line = write_yaml({"text": said}, default_flow_style=None, width=10_000).rstrip()
+        yield from [line + OF_TEXT.format(title=form.title)] * bool(said)

@@ -1,0 +1,157 @@
+"""Rules that descriptions say in words: `empty if cancelled`, `0 sans ordonnance`, `included unless economy`.
+
+What is read is a whole clause of which every word is understood: a value of the column itself, and one value of another
+column. All are offered as comments, for a person to take; a clause that looks like a rule and is not read is named.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from dpmodels.authoring.documents.phrases import EMPTY, SEPARATE
+from dpmodels.authoring.documents.states import Keys, State, States, yes_of
+from dpmodels.authoring.facts import TODO
+from dpmodels.contract.columns import Column
+from dpmodels.contract.implications import Implication
+from dpmodels.errors import Unsuitable
+
+ELIDED = re.compile(r"\b([dl])['’](?=\w)", re.IGNORECASE)
+COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
+IF = (
+    r"if|when|where|for|in|with|on|bei|wenn|falls|für|mit|im|si|pour|en cas d[eu]|en|sur|avec|cuando|"
+    r"para|con"
+)
+UNLESS = (
+    r"unless|without|except(?: for| in| when| if)?|outside|sauf(?: si| pour| en| sur)?|sans|hors|ohne|"
+    r"außer(?: bei| wenn| mit)?|salvo(?: si| en)?|sin|excepto"
+)
+SIDES = rf"(?:(?P<if>{IF})|(?P<unless>{UNLESS}))\s+(?P<state>.+)"
+IS = r"(?:(?:is|are|left|stays|ist|bleibt|est|reste|laissée?|está)\s+)*"
+OF_NULL = re.compile(rf"{IS}(?:{EMPTY}),?\s+{SIDES}", re.IGNORECASE)
+OF_VALUE = re.compile(rf"(?:{IS}|always |toujours |immer )?(?P<value>[-+]?[\w.,]+)\s+{SIDES}", re.IGNORECASE)
+OF_YES = re.compile(rf"(?:only|seulement|uniquement|nur|solo|sólo)\s+(?:{IF})\s+(?P<state>.+)", re.IGNORECASE)
+ELSE = re.compile(r"(?:else|otherwise|sinon|sonst|si no)\s*:?\s+(?P<values>.+)", re.IGNORECASE)
+OR = re.compile(r"\s*(?:,|/|\bor\b|\boder\b|\bou\b|\bo\b)\s*")
+CLAUSE = re.compile(r"[;\n]|[.!](?:\s|$)|\s:\s|:\s|,\s|\s[–—]\s")
+LOOKS_LIKE_ONE = re.compile(
+    rf"\b(?:unless|otherwise|else|sinon|sauf|sonst|außer|salvo)\b|\b(?:only|seulement|uniquement|nur|solo)\s+(?:{IF})\b|"
+    rf"\b(?:{EMPTY}|\d+)\s+(?:if|when|unless|without|sans|wenn|ohne|si|sin)\b|"
+    r"^(?:half|a third|a quarter|twice|double|la moitié|die hälfte|la mitad) (?:of|de|der|des|du)\b",
+    re.IGNORECASE,
+)
+WIDE = {"integer": (-(10**9), 10**9), "number": (-1e9, 1e9), "datetime": ("1900-01-01", "2200-12-31")}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that a clause says: the column that it describes, the rule as a schema writes it, and the clause.
+
+    Attributes:
+        is_converse: whether the clause may mean it besides, as `unless` may.
+    """
+
+    column: str
+    text: str
+    clause: str
+    is_converse: bool = False
+
+
+def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], dict[str, list[str]]]:
+    """Return the rules that descriptions say, and by column the clauses that look like rules and are not read."""
+    rules, unread = list[Rule](), dict[str, list[str]]()
+    states, columns = States(keys, descriptions), _columns(keys)
+    for name, words in descriptions.items():
+        if name not in columns or keys[name].get("type") == "derived":
+            continue
+        before = list[State]()
+        for clause in _clauses(words):
+            found = [one for one in _read(name, keys[name], clause, states, before) if _is_sound(one, columns)]
+            rules += [one for one in found if one.text not in {each.text for each in rules}]
+            if not found and LOOKS_LIKE_ONE.search(clause):
+                unread.setdefault(name, []).append(clause)
+    return rules, unread
+
+
+def _clauses(words: str) -> Iterator[str]:
+    """Cut a description into clauses; what brackets hold is one by itself where it begins as one, else a part."""
+    words = ELIDED.sub(r"\1e ", SEPARATE.sub(r"\1 ", words))
+    inner = [one for one in re.findall(r"\(([^()]+)\)", words) if LOOKS_LIKE_ONE.search(one)]
+    for one in inner:
+        words = words.replace(f"({one})", ";")
+    for part in (*CLAUSE.split(words), *inner):
+        if clause := " ".join(part.split()).strip(" ."):
+            yield clause
+
+
+def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, before: list[State]) -> Iterator[Rule]:
+    """Read one clause; ``before`` are the states of the clauses before it, which an `else` leaves over."""
+    if (match := ELSE.fullmatch(clause)) and before:
+        yield from _otherwise(name, keys, clause, match["values"], before)
+        return
+    if match := OF_YES.fullmatch(clause):
+        yes, state = yes_of(keys), states.named(match["state"], name)
+        if yes is not None and state:
+            yield Rule(name, f"when {State(name, yes)} then {state}", clause)
+        return
+    for form, value_of in ((OF_NULL, lambda _: "null"), (OF_VALUE, lambda found: _own(keys, found["value"]))):
+        match = form.fullmatch(clause)
+        state = states.named(match["state"], name) if match else None
+        value = value_of(match) if match and state else None
+        if match is None or state is None or value is None:
+            continue
+        held = state.opposite if match["unless"] else state
+        before.append(held)
+        yield Rule(name, f"when {held} then {name} = {value}", clause)
+        if value == "null" or (keys.get("type") == "categorical" and isinstance(value, str) and match["unless"]):
+            yield Rule(name, f"when {held.opposite} then {name} != {value}", clause, is_converse=True)
+        return
+
+
+def _otherwise(name: str, keys: Mapping[str, Any], clause: str, words: str, before: Sequence[State]) -> Iterator[Rule]:
+    """Read the values that are left where none of the states before holds."""
+    listed, values = keys.get("values"), [_own(keys, word) for word in OR.split(words) if word]
+    if not isinstance(listed, list | tuple) or None in values or keys.get("type") != "categorical":
+        return
+    others = [value for value in listed if value not in values]
+    premises = " and ".join(str(one.opposite) for one in dict.fromkeys(before))
+    if others:
+        yield Rule(name, f"when {premises} then {' and '.join(f'{name} != {one}' for one in others)}", clause)
+
+
+def _own(keys: Mapping[str, Any], word: str) -> Any:
+    """Return the value of a column that a word is; None where it is none of its values."""
+    listed = keys.get("values")
+    number = float(word.replace(",", ".")) if re.fullmatch(r"[-+]?\d+(?:[.,]\d+)?", word) else None
+    if keys.get("type") == "categorical" and isinstance(listed, list | tuple):
+        same = [
+            one for one in listed if str(one).casefold() == word.casefold() or (number is not None and one == number)
+        ]
+        return same[0] if len(same) == 1 else None
+    if keys.get("type") not in ("integer", "number") or number is None:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _columns(keys: Keys) -> dict[str, Any]:
+    """Return the columns that can be read, with wide bounds where one is open."""
+    columns = {}
+    for name, one in keys.items():
+        low, high = WIDE.get(str(one.get("type")), ("", ""))
+        wide = {key: end for key, end in (("min", low), ("max", high)) if one.get(key) == TODO}
+        try:
+            columns[name] = COLUMN.validate_python({key: v for key, v in {**one, **wide}.items() if key != "confirm"})
+        except ValidationError:
+            continue
+    return columns
+
+
+def _is_sound(rule: Rule, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a schema takes a rule as it is written."""
+    try:
+        Implication.parse(rule.text, columns)
+    except Unsuitable:
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""Prices by the piece that a description says: `25 for each bag, 0 in business class (J)`, as a formula."""
+
+import re
+from collections.abc import Mapping
+
+from dpmodels.authoring.documents.states import State, States
+from dpmodels.authoring.facts import Columns, Facts
+from dpmodels.authoring.headings import folded
+from dpmodels.contract.derivation.tariff import written_table
+
+SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|\s[–—]\s")
+PRICE = r"(?P<price>\d+(?:[.,]\d{1,2})?)\s*(?:[€$£]|euros?|eur|cents?|dollars?|francs?|chf)?"
+EACH = re.compile(
+    rf"{PRICE}\s+(?:for (?:each|every)|per|each|je|pro|für jede[nrs]?|pour chaque|par|por cada|por)\s+(?P<piece>\w+)",
+    re.IGNORECASE,
+)
+BUT = re.compile(
+    rf"(?:and |but |und |aber |et |mais |y |pero )?{PRICE}\s+(?:if|when|in|for|with|bei|wenn|im|für|si|pour|en|con)\s+"
+    r"(?P<state>.+)",
+    re.IGNORECASE,
+)
+COMMA = re.compile(r",\s+(?![^()]*\))")
+
+
+def states_of(columns: Columns) -> States:
+    """Return the words for the values of columns, by what is documented of them."""
+    return States(
+        {name: _keys(one) for name, one in columns.items()}, {n: one.description for n, one in columns.items()}
+    )
+
+
+def tariff_in(own: str, columns: Columns, states: States) -> str:
+    """Return the formula of a price by the piece, perhaps another one by the value of a category; empty without one."""
+    for sentence in SENTENCE.split(columns[own].description):
+        first, *others = (part.strip() for part in COMMA.split(sentence))
+        match = EACH.fullmatch(first)
+        piece = _counted(match["piece"], own, columns) if match else ""
+        if match is None or not piece:
+            continue
+        prices = [(but["price"], states.named(but["state"], own)) for part in others if (but := BUT.fullmatch(part))]
+        table = _table(match["price"], [(price, one) for price, one in prices if one], columns)
+        if len(prices) == len(others) and table:
+            return f"{piece} * {table}"
+    return ""
+
+
+def _keys(facts: Facts) -> Mapping[str, object]:
+    if facts.kind == "boolean":
+        return {"type": "boolean"}
+    return {"type": "categorical", "values": facts.values} if facts.values is not None else {"type": facts.kind}
+
+
+def _counted(word: str, own: str, columns: Columns) -> str:
+    """Return the one column of whole numbers that is called as a piece, in the plural or with words beside it."""
+    forms = {folded(word) + ending for ending in ("", "s", "e", "n", "en", "es")}
+    counted = [name for name, one in columns.items() if name != own and _is_count(one)]
+    same = [name for name in counted if folded(name) in forms]
+    parts = [name for name in counted if forms & {*folded(name).split("_")}]
+    found = same or parts
+    return found[0] if len(found) == 1 and found[0].isidentifier() else ""
+
+
+def _is_count(facts: Facts) -> bool:
+    if facts.kind in ("integer", "number"):
+        return True
+    ends = [end.value for end in (facts.low, facts.high) if end]
+    return facts.kind is None and (len(ends) == 2 or _are_numbers(facts)) and all(isinstance(e, int) for e in ends)
+
+
+def _are_numbers(facts: Facts) -> bool:
+    return facts.values is not None and all(isinstance(one, int) and not isinstance(one, bool) for one in facts.values)
+
+
+def _table(price: str, others: list[tuple[str, State]], columns: Columns) -> str:
+    """Write one price, or that of each value of the one column by which others are told."""
+    if not others:
+        return f"{_number(price):g}"
+    names = {one.column for _, one in others}
+    column = columns[next(iter(names))]
+    values = [True, False] if column.kind == "boolean" else list(column.values or ())
+    if len(names) > 1 or not all(one.is_held for _, one in others) or not next(iter(names)).isidentifier():
+        return ""
+    by = {one.value: other for other, one in others}
+    prices = {_written(value): _number(by.get(value, price)) for value in values}
+    return written_table(others[0][1].column, prices)
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(text: str) -> float:
+    number = float(text.replace(",", "."))
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,1 @@
+"""Faults of a schema that stand beside others."""

@@ -1,0 +1,149 @@
+"""What descriptions say of other columns, and documents of the whole table, is offered in a draft, to be confirmed."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dpmodels.authoring.documents.forms import date_format_in, has_comma, rows_in
+from dpmodels.authoring.documents.rules import rules_in
+from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.lint import parse
+
+BOOKINGS = """# Bookings. About 12,000 to 16,000 rows a year.
+- departure: day of departure, 2025-01-01 to 2025-12-31
+- booked_on: day of booking; at most 330 days before departure
+- fare_class: Y (economy), W (premium), J (business)
+- bags: checked bags, 0 to 4
+- fare: euros, 15 to 1500, two decimals
+- bag_fee: euros. 25 for each bag, 0 in business class (J)
+- total: fare + bag_fee
+- meal: bought, none or included. Included unless economy
+- cancelled: Y/N, whether the passenger cancelled
+- refund: euros, 0 to 1500, two decimals; 0 unless cancelled; half of the fare in class Y, else all of it
+- delay: minutes, 0 to 480, empty if cancelled
+"""
+DRAFTED = {
+    "booked_on": {"type": "derived", "formula": "add_days(departure, -days_before_departure)"},
+    "days_before_departure": {
+        "type": "integer",
+        "min": 0,
+        "max": 330,
+        "computed": "days_between(booked_on, departure)",
+    },
+    "bag_fee": {"type": "derived", "formula": "bags * {'Y': 25, 'W': 25, 'J': 0}[fare_class]"},
+    "total": {"type": "derived", "formula": "fare + (bags * {'Y': 25, 'W': 25, 'J': 0}[fare_class])", "round": 2},
+}
+RULES = [
+    "when fare_class != Y then meal = included",
+    "when not cancelled then refund = 0",
+    "when cancelled then delay = null",
+]
+CONVERSE = ["when fare_class = Y then meal != included", "when not cancelled then delay != null"]
+
+
+def drafted(folder: Path, words: str, accept: bool = False) -> str:
+    names = [line.removeprefix("- ").partition(":")[0] for line in words.splitlines() if line.startswith("- ")]
+    (folder / "data.csv").write_text(",".join(names) + "\n")
+    (folder / "codes.md").write_text(words)
+    return draft(folder / "data.csv", True, PublicFacts(document=folder / "codes.md", accept=accept))
+
+
+def test_rules_prices_and_days_that_a_code_book_says_are_offered_and_make_a_schema_once_taken(tmp_path: Path) -> None:
+    text = drafted(tmp_path, BOOKINGS)
+    columns = yaml.safe_load(text)["columns"]
+    assert all(columns[name] == {**keys, "confirm": "TODO"} for name, keys in DRAFTED.items())
+    assert [line for line in text.splitlines() if line.startswith("# - ") and line.endswith("meant too")] and (
+        all(f"\n# - {rule}  # " in text for rule in [*RULES, *CONVERSE])
+    )
+    assert '\n# rows: {min: 12000, max: 16000}  # "About 12,000 to 16,000 rows a year"' in text
+    assert "not read as a rule: `half of the fare in class Y`" in text and "constraints" not in yaml.safe_load(text)
+    assert "# Y and N of the file come back as true and false" in text and "values: [Y, N]}`" in text
+    accepted = drafted(tmp_path, BOOKINGS, accept=True)
+    assert yaml.safe_load(accepted)["constraints"] == RULES
+    schema, faults = parse(accepted)
+    assert schema is not None and not faults
+
+
+def test_a_formula_of_whole_numbers_keeps_the_type_of_its_column(tmp_path: Path) -> None:
+    table = pa.table({"bags": pa.array([], pa.int64()), "fee": pa.array([], pa.float64())})
+    pq.write_table(table, tmp_path / "data.parquet")
+    (tmp_path / "codes.md").write_text("- bags: 0 to 4\n- fee: 25 for each bag\n")
+    text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    expected = {"type": "derived", "formula": "bags * 25", "dtype": "float64"}
+    assert yaml.safe_load(text)["columns"]["fee"] == expected
+
+
+KEYS = {
+    "kind": {"type": "categorical", "values": ["ordonnance", "conseil"]},
+    "ald": {"type": "categorical", "values": ["oui", "non"]},
+    "rate": {"type": "categorical", "values": [0, 30, 65, 100]},
+    "paid": {"type": "number", "min": "TODO", "max": "TODO", "round": 2, "nullable": True},
+    "shop": {"type": "categorical", "values": ["web", "conseil", "no"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "words", "rules", "unread"),
+    [
+        ("ald", "affection (seulement sur ordonnance)", ["when ald = oui then kind = ordonnance"], []),
+        (
+            "rate",
+            "en % : 0 sans ordonnance, 100 si ALD, sinon 30 ou 65",
+            [
+                "when kind != ordonnance then rate = 0",
+                "when ald = oui then rate = 100",
+                "when kind = ordonnance and ald != oui then rate != 0 and rate != 100",
+            ],
+            [],
+        ),
+        (
+            "paid",
+            "vide sans ordonnance",
+            ["when kind != ordonnance then paid = null", "when kind = ordonnance then paid != null"],
+            [],
+        ),
+        ("paid", "leer, wenn nicht ald", ["when ald != oui then paid = null", "when ald = oui then paid != null"], []),
+        ("paid", "0 si conseil", [], ["0 si conseil"]),  # which is a value of two columns
+        ("paid", "0 unless refused by the desk", [], ["0 unless refused by the desk"]),
+        ("rate", "7 sans ordonnance", [], ["7 sans ordonnance"]),  # which is none of its values
+        ("paid", "only on prescription", [], ["only on prescription"]),  # which says no value of a number
+        ("paid", "in euros, with tax; 0 for no, 1 for yes", [], []),
+        ("rate", "100 en cas d’ALD", ["when ald = oui then rate = 100"], []),
+    ],
+)
+def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, rules, unread) -> None:
+    found, others = rules_in(KEYS, {column: words})
+    assert [one.text for one in found] == rules and others.get(column, []) == unread
+
+
+DATES = "| name | meaning | range |\n| --- | --- | --- |\n| day | jour, JJ/MM/AAAA | 02/01/2025 au 05/06/2025 |\n"
+
+
+def test_a_form_of_dates_in_words_settles_days_and_months_and_is_written_for_text(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("day;paid\n")
+    (tmp_path / "codes.md").write_text(f"{DATES}| paid | montant | 1,00 à 1 200,00 |\n")
+    content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
+    assert content["text"] == {"decimal": ",", "date_format": "%d/%m/%Y"}
+    assert [str(content["columns"]["day"][key]) for key in ("min", "max")] == ["2025-01-02", "2025-06-05"]
+    (tmp_path / "commas.csv").write_text("day,paid\n")
+    content = yaml.safe_load(draft(tmp_path / "commas.csv", True, PublicFacts(document=tmp_path / "codes.md")))
+    assert content["text"] == {"date_format": "%d/%m/%Y"}  # no comma stands before decimals where it parts fields
+    (tmp_path / "codes.md").write_text(DATES.replace("JJ/MM/AAAA", "MM/DD/YYYY"))
+    content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
+    assert str(content["columns"]["day"]["max"]) == "2025-05-06"
+    given = PublicFacts(document=tmp_path / "codes.md", text={"decimal": ","})
+    assert "text" not in yaml.safe_load(draft(tmp_path / "data.csv", True, given))  # a person's own stands elsewhere
+
+
+def test_words_that_say_two_things_or_none_set_no_form_and_no_number_of_rows() -> None:
+    assert date_format_in("DD.MM.YYYY or MM/DD/YYYY") == date_format_in("a day or a month") == ""
+    assert not has_comma("1,2 or 0, 30, 65") and not has_comma("1,00 and 1.25") and has_comma("0,5 bis 1,5")
+    assert rows_in("between 10 and 20 rows, or 30 to 40 rows") is None and rows_in("20 to 10 rows") is None
+    assert rows_in("Entre 15 000 et 20 000 lignes. Une ligne = une vente") == (
+        15000,
+        20000,
+        "Entre 15 000 et 20 000 lignes",
+    )
