@@ -13,10 +13,11 @@ from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Continuous, Discrete, raw_columns
-from dpmodels.contract.conditions import Condition, hold, numbers_of, of_lookup
+from dpmodels.contract.conditions import Condition, hold, numbers_of
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.derivation.bounds import DerivedBound, handed_over, reckoned
+from dpmodels.contract.derivation.lookups import of_lookup
 from dpmodels.contract.implications import Implication
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written_conditions import read_condition

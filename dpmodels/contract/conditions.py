@@ -5,7 +5,7 @@ As in SQL, a null meets no condition but ``COLUMN = null``. All conditions hold 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, Number, names_of
+from dpmodels.contract.columns import Continuous, Datetime, Discrete, Number, names_of
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.errors import Unsuitable, near
 
@@ -79,43 +79,6 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
     columns_text, hint = ", ".join(modelled), near(text, modelled)
     form = f"write a column ({columns_text}), one of = != < <= > >=, and a value"
     raise Unsuitable(f"`{text}` is no condition: {form}{hint}")
-
-
-def of_lookup(text: str, columns: Mapping[str, Any]) -> list[Condition] | None:
-    """Read a condition on a column that is looked up by another one, as conditions on that; None of any other text.
-
-    It is not any value of that column which stands for something else.
-
-    Raises:
-        Unsuitable: no value stands for the one that it names.
-    """
-    lookups = {name: one for name, one in columns.items() if isinstance(one, Derived) and one.values}
-    for name in sorted(lookups, key=len, reverse=True):
-        if match := re.fullmatch(rf"{re.escape(name)}\s*(==|!=|=)\s*(.*)", text.strip(), re.DOTALL):
-            return _of_lookup(text.strip(), name, columns, match[1] == "!=", match[2].strip())
-    return None
-
-
-def _of_lookup(text: str, name: str, columns: Mapping[str, Any], is_not: bool, value: str) -> list[Condition]:
-    lookup = columns[name]
-    operand, named = columns[lookup.of], {key: _as_written(one) for key, one in lookup.values.items()}
-    if value == NULL and NULL not in named.values():
-        return [replace(_held(text, lookup.of, columns, "!=" if is_not else "=", NULL), text=text)]
-    meant = value.lower() if lookup.kind == "boolean" else value
-    if meant not in named.values():
-        there = list(dict.fromkeys(named.values()))
-        hint = near(value, there)
-        raise Unsuitable(
-            f"`{text}`: no value of column {lookup.of} stands for {value}; {name} has {_some(there)}{hint}"
-        )
-    others = [key for key in names_of(operand) if (named.get(key) == meant) == is_not]
-    states = [names_of(operand).index(key) for key in others]
-    null = -1 if operand.null_state is None else operand.null_state
-    return [Condition(text, lookup.of, operand, "!=", state, of_state=True) for state in [*states, null]]
-
-
-def _as_written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_boolean(column: Any) -> bool:
