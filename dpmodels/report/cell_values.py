@@ -77,6 +77,32 @@ class CellValues:
     _fine: dict[str, FineCells] = field(default_factory=dict)
     _merged: dict[tuple[str, bytes], Moments] = field(default_factory=dict)
 
+    def joined(self, name: str, merge: Whole) -> Whole | None:
+        """Return the same cells with those joined at either end in which values do not stand out of their noise.
+
+        None where nothing is joined: of categories, and where values share a cell with null or 0. What is said of the
+        joined cell follows from the shape of the tail (generators/ends.py), where the counts of its cells are noise.
+
+        Shapes: merge [fine cells and states] -> the same.
+        """
+        column = self.columns[name]
+        if not isinstance(column, Continuous):
+            return None
+        values, states = merge[: column.cells], merge[column.cells :]
+        last = int(values.max())
+        if states.size and int(states.min()) <= last:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            joined = self._described(name).ends.joined(values)
+        fewer = last - int(joined.max())
+        return np.concatenate([joined[values], states - fewer]) if fewer else None
+
+    def _described(self, name: str) -> FineCells:
+        column = self.columns[name]
+        if name not in self._fine and isinstance(column, Continuous):
+            self._fine[name] = FineCells.of(column, self.marginals[name])
+        return self._fine[name]
+
     def of(self, name: str, merge: Whole) -> Moments | None:
         """Return mean and standard deviation of the cells of values; None of categories.
 
@@ -89,7 +115,5 @@ class CellValues:
         key = name, values.tobytes()
         if key not in self._merged:
             with np.errstate(over="ignore", invalid="ignore"):  # squares beyond what a number can be
-                if name not in self._fine:
-                    self._fine[name] = FineCells.of(column, self.marginals[name])
-                self._merged[key] = self._fine[name].merged(values)
+                self._merged[key] = self._described(name).merged(values)
         return self._merged[key]

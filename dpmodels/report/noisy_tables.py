@@ -24,7 +24,7 @@ from dpmodels.plural import OF_CATEGORIES, OF_VALUES
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
-from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of
+from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
@@ -101,11 +101,12 @@ class Counted:
         known = [(kind, each) for kind, table in every if (each := table.over(names)) is not None]
         return min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size), default=None)
 
-    def cells(self, names: Sequence[str], formula: str = "") -> Cells:
-        """Return the cells of columns that make groups, with what a formula gives in them.
+    def cells(self, names: Sequence[str], groups: Collection[str], formula: str = "") -> Cells:
+        """Return the cells of columns, with what a formula gives in them.
 
         Args:
             names: the columns; one that follows from another one has its values.
+            groups: those of them whose cells stay as they are; of all other columns the ends of long tails are joined.
             formula: of columns that are counted together with these; empty for none.
 
         Raises:
@@ -118,7 +119,9 @@ class Counted:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
         bases = [follows[name].operands[0] if name in follows else name for name in names]
         every = list(dict.fromkeys([*bases, *(names_in(formula) if formula else ())]))
+        kept = {follows[name].operands[0] if name in follows else name for name in groups}
         kind, table = self._table(every)
+        table = tails_joined(table, {*every} - kept, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
             axis = every.index(one.operands[0])
@@ -152,7 +155,9 @@ class Counted:
         if not all(terms):
             return None
         try:
-            tables = [(term, self._table(names_in(term))[1]) for term in terms]
+            tables = [
+                (term, tails_joined(self._table(names_in(term))[1], names_in(term), self.values)) for term in terms
+            ]
             moments = [(table, moments_of(term, table, self.values, self.columns)) for term, table in tables]
         except Unsuitable:
             return None

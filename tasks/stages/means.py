@@ -147,9 +147,12 @@ def _facts_of(run: Run) -> Mapping[str, Any]:
 
 
 def _doubted(groups: "pd.DataFrame", run: Run, column: str) -> "pd.DataFrame":
-    """Give each mean that has no reason the one of its column, where the report says to use no mean of it."""
-    columns = _facts_of(run).get("columns", ())
-    if any(one["name"] == column and "mean" in one.get("avoid", ()) for one in columns):
+    """Give each mean that has no reason the one of its column, or of one that it follows from, to use no mean of it."""
+    facts = _facts_of(run)
+    follows = [one["follows"] for one in facts.get("derived", ()) if one["name"] == column]
+    names = {column, *(name for each in follows for name in each)}
+    about = [one for one in (*facts.get("columns", ()), *facts.get("derived", ())) if one["name"] in names]
+    if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
         groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
     return groups
 

@@ -78,7 +78,7 @@ def read_cells(run: Run, groups: Sequence[str], column: str) -> list[pa.Table]:
 def _of_term(counted: Counted, groups: Sequence[str], column: str, term: str) -> pa.Table:
     """Lay the cells of groups out beside a column, or beside what a term of its formula gives."""
     names = [*groups, column]
-    cells = counted.cells(groups if term else names, term)
+    cells = counted.cells(groups if term else names, groups, term)
     tidy = _columns(cells.counts, names)
     for name, labels in cells.groups.items():
         tidy[name] = pa.array(labels, pa.string()).dictionary_encode()

@@ -11,9 +11,9 @@ from dpmodels.contract.derivation.terms import may_have_mean, needs_values, term
 from dpmodels.contract.formula import names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
-from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.methods.parts.marginals import Marginal, NoisyTable
 from dpmodels.report.cell_values import CellValues
-from dpmodels.report.derived.counted import _two_points, labels_of, mean_of, moments_of
+from dpmodels.report.derived.counted import _two_points, labels_of, mean_of, moments_of, tails_joined
 
 SCHEMA, _ = parse("""
 name: shop
@@ -94,3 +94,23 @@ def test_a_derived_column_names_the_cells_of_its_column_where_each_has_one_value
     for column, numbers, cell in ((zone, [0, 0, 1, 2], "Y or W"), (band, [0, 0, 0, 0, 1, 1, 1, 1, 1, 2], "4 to 8")):
         with pytest.raises(Unsuitable, match=f"in cells such as {cell}, in which it has several values: group by"):
             labels_of(column, np.array(numbers), VALUES)
+
+
+def test_the_ends_of_a_long_tail_add_no_noise_of_their_own() -> None:
+    rng = np.random.default_rng(1)
+    schema = Schema.model_validate(
+        {"name": "bills", "columns": {"paid": {"type": "number", "min": 0, "max": 5000, "round": 0, "nullable": True}}}
+    )
+    column = schema.columns["paid"].cut(np.arange(0, 5001, 50))
+    true = np.append(np.histogram(rng.exponential(90, 4000), np.arange(0, 5001, 50))[0], 500.0)
+    released = Marginal.plain(true + rng.normal(0, 20, len(true)), 20.0)
+    values = CellValues({"paid": column}, {"paid": released})
+    cells = np.arange(len(true))
+    whole = NoisyTable(("paid",), (cells,), released.counts, 20.0)
+    joined = tails_joined(whole, ("paid",), values)
+    assert joined.counts.size < 30 and joined.counts.sum() == pytest.approx(whole.counts.sum())
+    assert joined.counts[-1] == whole.counts[-1] and joined.cells_of[0][-1] == joined.counts.size - 1
+    assert (joined.stddev**2).sum() == pytest.approx(len(true) * 400) and joined.stddev[0] == 20
+    errors = [(mean_of(one, moments_of("paid", one, values, schema.columns)) or (0, 0)) for one in (whole, joined)]
+    assert abs(errors[1][0] - 90) < 3 * errors[1][1] < errors[0][1]
+    assert tails_joined(whole, (), values).counts.tolist() == whole.counts.tolist()

@@ -68,15 +68,18 @@ def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) ->
         return False
     low, high = reach(str(column.formula), schema.columns)
     slack = ROUNDED * max(1.0, abs(low), abs(high))
-    stated = {key: facts["mean"].get(key) for key in ("estimate", "expected_error", "synthetic", "synthetic_stddev")}
-    ends = facts.get("unseen", {"means": []}).get("means")
+    unseen, mean = facts.get("unseen", {"means": []}), {**facts["mean"]}
+    if unseen.get("open"):
+        mean["expected_error"] = mean.pop("expected_error_if_thinning_out", None)
+    figures = [*mean.values(), *unseen.get("means", ())]
     return (
-        facts["mean"].keys() == stated.keys()
-        and facts.get("unseen", {}).keys() <= {"means"}
-        and all(type(one) in (int, float) for one in (*stated.values(), *ends))
-        and len(ends) in (0, 2)
-        and stated["expected_error"] > 0
-        and all(low - slack <= one <= high + slack for one in (stated["estimate"], *ends))
+        mean.keys() == {"estimate", "expected_error", "synthetic", "synthetic_stddev"}
+        and unseen.keys() in ({"means"}, {"means", "far"}, {"means", "open"})
+        and all(unseen.get(key, True) is True for key in ("far", "open"))
+        and all(type(one) in (int, float) for one in figures)
+        and len(unseen["means"]) == 2 * ("unseen" in facts)
+        and mean["expected_error"] > 0
+        and all(low - slack <= one <= high + slack for one in (mean["estimate"], *unseen["means"]))
     )
 
 

@@ -9,8 +9,8 @@ Privacy: post-processing of released counts and public noise scales.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -152,6 +152,23 @@ def moments_of(formula: str, table: NoisyTable, values: CellValues, columns: Map
     shape = [size if name in axes else 1 for name, size in zip(table.names, table.counts.shape, strict=True)]
     whole = (np.broadcast_to(one.reshape(shape), table.counts.shape) for one in (mean, stddev))
     return next(whole), next(whole)
+
+
+def tails_joined(table: NoisyTable, names: Collection[str], values: CellValues) -> NoisyTable:
+    """Join the cells at either end of some columns whose values do not stand out of their noise, so that they add less.
+
+    Where a tail is long they are many, and far from the mean: what noise alone makes of them would be all of its error.
+    """
+    counts, variances, cells_of = table.counts, np.broadcast_to(np.square(table.stddev), table.counts.shape), []
+    for axis, (name, cells) in enumerate(zip(table.names, table.cells_of, strict=True)):
+        joined = values.joined(name, cells) if name in names else None
+        cells_of.append(cells if joined is None else joined)
+        if joined is not None:
+            place = np.empty(int(cells.max()) + 1, dtype=np.int64)
+            place[cells] = joined
+            starts = np.flatnonzero(np.diff(place, prepend=-1))
+            counts, variances = (np.add.reduceat(one, starts, axis=axis) for one in (counts, variances))
+    return replace(table, counts=counts, stddev=np.sqrt(variances), cells_of=tuple(cells_of))
 
 
 def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:

@@ -13,16 +13,21 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.reach import reach
-from dpmodels.contract.formula import moment_of
+from dpmodels.contract.derivation.tariff import is_placed
+from dpmodels.contract.formula import moment_of, names_in, reckon
 from dpmodels.pages.glance import unresolved
+from dpmodels.report.numbers import FAR, NOTABLE, OPEN
 from dpmodels.statistics.digits import beside
 from dpmodels.statistics.normal import NORMAL_95
 
 CHANGED = ("clip", "other", "nearest")
 """What a schema does with values outside of it by which raw rows follow from other values than were counted."""
+MOST_CORNERS = 100_000
+"""Combinations of bounds and listed values of columns that are looked at."""
 EXACT = (None, "int64", "float64")
 """Types that keep what a formula gives, but for its rounding."""
 FIGURES = ("mean", "p99", "unseen")
@@ -89,16 +94,42 @@ def counted_mean(
     if not has_counted_mean(column, columns, operands) or not len(synthetic):
         return {}
     made, stddev = float(np.mean(synthetic)), float(np.std(synthetic))
-    low, high = reach(str(column.formula), columns)
+    low, high = ends_of(str(column.formula), columns)
     estimate = min(max(mean[0], low), high)
     error = math.hypot(mean[1], made - estimate)
+    hidden = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
+    ends = [estimate + hidden * (end - estimate) for end in (low, high)]
+    reached = max(estimate - ends[0], ends[1] - estimate)
     if not _rounding(column) <= error < math.inf:
         return {}
-    records = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
-    ends = [estimate + records * (end - estimate) for end in (low, high)]
     known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
     known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
-    return known | ({"unseen": {"means": [beside(end, error) for end in ends]}} if records else {})
+    if reached <= NOTABLE * error:
+        return known
+    widened = [beside(max(ends[0] - error, low), error), beside(min(ends[1] + error, high), error)]
+    if reached > max(OPEN * error, abs(estimate)):
+        known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
+        return known | {"unseen": {"means": widened, "open": True}}
+    return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
+
+
+def ends_of(formula: str, columns: Mapping[str, Any]) -> tuple[float, float]:
+    """Return between what a formula lies, which is bounded: at the bounds, or listed values, of its columns.
+
+    A column that it names twice is then at one end at a time, other than in ``reach``. Of many listed values it is the
+    first and the last in order, and nothing is looked at between bounds.
+    """
+    values = list[Floats]()
+    for name in (names := names_in(formula)):
+        column = columns[name]
+        keys = getattr(column, "keys", ())
+        listed = np.arange(float(len(keys))) if is_placed(column) else np.sort(np.array(keys, dtype=np.float64))
+        values.append(np.array([column.low, column.high]) if isinstance(column, Continuous) else listed)
+    if math.prod(map(len, values)) > MOST_CORNERS:
+        return reach(formula, columns)
+    grid = [one.ravel() for one in np.meshgrid(*values)]
+    given = reckon(formula, dict(zip(names, grid, strict=True)), columns)
+    return (float(np.nanmin(given)), float(np.nanmax(given))) if np.isfinite(given).any() else reach(formula, columns)
 
 
 def has_counted_mean(column: Derived, columns: Mapping[str, Any], operands: Sequence[Mapping[str, Any]]) -> bool:
