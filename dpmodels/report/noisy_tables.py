@@ -67,7 +67,7 @@ class Cells(NamedTuple):
     Attributes:
         counts: of all columns that were counted together for it.
         groups: what each row is called by a column that follows from another one, by the name of that column.
-        moments: mean and standard deviation, in every row, of what a formula gives; None without a formula.
+        moments: of what a formula gives in every row; None without a formula.
     """
 
     counts: Counts
@@ -162,7 +162,7 @@ class Counted:
         except Unsuitable:
             return None
         means = [mean_of(*one) for one in moments]
-        has_nulls = any(np.isnan(one[0]).any() for _, one in moments)
+        has_nulls = any(np.isnan(one.mean).any() for _, one in moments)
         if None in means or not means or (len(means) > 1 and has_nulls):
             return None
         return sum(one[0] for one in means if one), math.hypot(*(one[1] for one in means if one))

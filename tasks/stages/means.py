@@ -52,7 +52,7 @@ class Term(NamedTuple):
     """What is summed up of one term of a column, or of the column itself.
 
     Attributes:
-        groups: count, mean, noise and inside of each group, as ``nacre.means`` has them.
+        groups: count, mean, noise and inside of each group, as ``nacre.means`` has them, and the shift beside inside.
         least, most: the means of the cells lie between.
         are_all: whether no cell holds nulls.
     """
@@ -95,18 +95,19 @@ def write_means(frame: "pd.DataFrame", out: Path) -> "pd.DataFrame":
 def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
     """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
     columns = [*names, *names_in([column])]
-    figures = tuple(apart(name, columns) for name in (f"{column}_mean", f"{column}_stddev", "count", "standard_error"))
+    of_cells = (f"{column}_mean", f"{column}_stddev", f"{column}_shift")
+    mean, stddev, shift, count, error = (apart(name, columns) for name in (*of_cells, "count", "standard_error"))
     terms, heads = list[Term](), names or [OF_ALL]
     for table in read_cells(run, names, column):
         cells = table.to_pandas(date_as_object=False)
         if bins:
-            cells = joined(cells, bins, columns, (figures[2], figures[3]))
-        cells = with_shares(cells, column, value, figures, _is_boolean(run, column))
-        _check_values(cells, figures[0], column, names)
-        counted = cells.dropna(subset=figures[0]).assign(**({} if names else {OF_ALL: column}))
-        one = _term(counted.set_index(heads), *figures)
+            cells = joined(cells, bins, columns, (count, error))
+        cells = with_shares(cells, column, value, (mean, stddev), _is_boolean(run, column))
+        _check_values(cells, mean, column, names)
+        counted = cells.dropna(subset=mean).assign(**({} if names else {OF_ALL: column}))
+        one = _term(counted.set_index(heads), mean, stddev, count, error, shift)
         terms.append(one._replace(are_all=len(counted) == len(cells)))
-    is_dated = not _is_numeric(counted[figures[0]])
+    is_dated = not _is_numeric(counted[mean])
     groups = _doubted(_judged(_added(terms, column), is_dated), run, column)
     return _beside(counted, groups, heads)
 
@@ -130,6 +131,7 @@ def _added(terms: Sequence[Term], column: str) -> Term:
             raise Unsuitable(SPLIT.format(column=column))
         more = one.groups.reindex(whole.index)
         whole["mean"] += more["mean"]
+        whole["shift"] += more["shift"]
         for error in ("noise", "inside"):
             whole[error] = (whole[error] ** 2 + more[error] ** 2) ** 0.5
     if others and not all(one.are_all for one in terms):
@@ -233,8 +235,11 @@ def _means_of(cells: "pd.DataFrame", value: str, stddev: str, count: str, error:
     return _judged(_term(cells, value, stddev, count, error), not _is_numeric(cells[value]))
 
 
-def _term(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str) -> Term:
-    """Sum cells up by the groups that are their index; of dates in seconds."""
+def _term(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str, shift: str = "") -> Term:
+    """Sum cells up by the groups that are their index; of dates in seconds.
+
+    The arguments name the figures of a cell; ``shift`` is that of a formula of several numbers (derived/counted.py).
+    """
     import pandas as pd
 
     from dpmodels.report.numbers import STANDS
@@ -251,7 +256,8 @@ def _term(cells: "pd.DataFrame", value: str, stddev: str, count: str, error: str
     mean = sums(cells[count] * cells[value]) / known
     noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
     inside = sums((cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
-    groups = pd.DataFrame({"count": records, "mean": mean, "noise": noise, "inside": inside})
+    moved = sums(cells[count].clip(lower=0) * cells[shift]) / known if shift in cells else 0.0 * known
+    groups = pd.DataFrame({"count": records, "mean": mean, "noise": noise, "inside": inside, "shift": moved})
     return Term(groups, float(cells[value].min()), float(cells[value].max()))
 
 
@@ -259,8 +265,9 @@ def _judged(term: Term, is_dated: bool) -> "pd.DataFrame":
     """Return means of groups with what they are within, and the reason to distrust each."""
     import pandas as pd
 
-    mean, noise, inside = (term.groups[one] for one in ("mean", "noise", "inside"))
-    values, whole = pd.Series([term.least, term.most]), (noise**2 + inside**2) ** 0.5
+    mean, noise, inside, shift = (term.groups[one] for one in ("mean", "noise", "inside", "shift"))
+    values, whole = pd.Series([term.least, term.most]), (noise**2 + inside**2) ** 0.5 + shift / INTERVAL
+    inside = (whole**2 - noise**2) ** 0.5
     mean = _moved_in(mean, INTERVAL * whole, values)
     reason = _reasons(mean, whole, values, is_dated)
     lost = reason.isin((DROWNED, BEYOND))

@@ -83,12 +83,11 @@ def _of_term(counted: Counted, groups: Sequence[str], column: str, term: str) ->
     for name, labels in cells.groups.items():
         tidy[name] = pa.array(labels, pa.string()).dictionary_encode()
     if cells.moments is not None:
-        means, stddevs = (one.ravel() for one in cells.moments)
-        is_null = np.isnan(means)
+        is_null = np.isnan(cells.moments.mean).ravel()
         labels = [PARTS.join(row) for row in cells.counts.rows["cells"].to_pylist()]
         tidy[column] = pa.array(np.where(is_null, NULL, labels), pa.string()).dictionary_encode()
-        for figure, values in (("mean", means), ("stddev", stddevs)):
-            tidy[apart(f"{column}_{figure}", names)] = pa.array(values, mask=is_null)
+        for figure, values in cells.moments._asdict().items():
+            tidy[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
     ordered = sorted(tidy, key=lambda name: names.index(name) if name in names else len(names))
     return pa.table({name: tidy[name] for name in ordered} | _counts(cells.counts, names))
 

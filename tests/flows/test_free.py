@@ -558,7 +558,7 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
             nacre.means(made, column, by=by)
     with refused(Unsuitable, r"^column ages is derived from age, and not counted .+: ask for age, or take"):
         nacre.marginals(made, "ages")
-    for where, wards in (("site=A", {"north", "south"}), ("site!=A", {"west"}), ("beds=20", {"south"})):
+    for where, wards in (("site=A", {"north", "south"}), ("site!=A", {"west"}), ("beds=20.0", {"south"})):
         assert {*nacre.sample(made, 60, where=where).ward} == wards
     with refused(Unsuitable, "no value of column ward stands for C; site has A, B"):
         nacre.sample(made, 5, where="site=C")

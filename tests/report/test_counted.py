@@ -13,7 +13,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
 from dpmodels.methods.parts.marginals import Marginal, NoisyTable
 from dpmodels.report.cell_values import CellValues
-from dpmodels.report.derived.counted import _two_points, labels_of, mean_of, moments_of, tails_joined
+from dpmodels.report.derived.counted import Moments, _two_points, labels_of, mean_of, moments_of, tails_joined
 
 SCHEMA, _ = parse("""
 name: shop
@@ -39,6 +39,7 @@ VALUES = CellValues({name: SCHEMA.columns[name] for name in ("bags", "cabin", "a
         ("max(a, b) + c - d / e", ["max(a, b)", "-(d / e)", "c"]),
         ("-(a - b * c) + c", ["--(b * c) + c", "-a"]),
         ("a * b * c", ["a * b * c"]),
+        ("(a > b) + a + c + d * e", ["(a > b) + a", "d * e", "c"]),
     ],
 )
 def test_a_formula_is_the_sum_of_its_terms_each_of_as_few_columns_as_may_be(formula: str, terms: list[str]) -> None:
@@ -74,13 +75,14 @@ def table(counts: Any, **cells: Any) -> NoisyTable:
 def test_of_categories_a_formula_is_exact_and_of_joined_ones_as_far_off_as_they_are() -> None:
     fee = str(SCHEMA.derived["fee"].formula)
     counted = table([[100, 0, 0, 50], [0, 100, 0, 0], [0, 0, 50, 0]], bags=[0, 1, 2, 2], cabin=[0, 1, 2, 3])
-    means, stddevs = moments_of(fee, counted, VALUES, SCHEMA.columns)
+    means, stddevs, shifts = moments = moments_of(fee, counted, VALUES, SCHEMA.columns)
     assert np.isnan(means[:, 3]).all() and means[:, 0].tolist() == [0, 25, 62.5] and stddevs[2, 0] == 12.5
-    mean, error = mean_of(counted, (means, stddevs)) or (0, 0)
+    assert not shifts[:, :3].any()
+    mean, error = mean_of(counted, moments) or (0, 0)
     assert mean == (100 * 10) / 250 and error == pytest.approx(
         math.sqrt(sum(4 * (m - mean) ** 2 for m in means[:, :3].ravel())) / 250
     )
-    assert mean_of(table([[3]], bags=[0] * 4), (np.zeros((1, 1)), np.zeros((1, 1)))) is None  # drowned
+    assert mean_of(table([[3]], bags=[0] * 4), Moments(*[np.zeros((1, 1))] * 3)) is None  # drowned
     halves = table([[1, 2]], bags=[0] * 4, cabin=[0, 1, 1, 1])
     with pytest.raises(Unsuitable, match="cabin in cells that hold nulls among values"):
         moments_of(fee, halves, VALUES, SCHEMA.columns)
@@ -114,3 +116,23 @@ def test_the_ends_of_a_long_tail_add_no_noise_of_their_own() -> None:
     errors = [(mean_of(one, moments_of("paid", one, values, schema.columns)) or (0, 0)) for one in (whole, joined)]
     assert abs(errors[1][0] - 90) < 3 * errors[1][1] < errors[0][1]
     assert tails_joined(whole, (), values).counts.tolist() == whole.counts.tolist()
+
+
+def test_a_mean_is_off_by_as_much_as_numbers_that_rise_or_fall_together_in_a_cell_make_of_it() -> None:
+    schema = Schema.model_validate(
+        {
+            "name": "bills",
+            "columns": {one: {"type": "number", "min": 0, "max": 100, "round": 2} for one in ("due", "paid")},
+        }
+    )
+    columns = {name: column.cut(column.edges[[0, -1]]) for name, column in schema.columns.items()}
+    values = CellValues(columns, {name: Marginal.plain(np.array([5000.0]), 2.0) for name in columns})
+    counted = table([[5000]], due=[0], paid=[0])
+    due = np.random.default_rng(0).uniform(0, 100, 5000)
+    for formula, linear in (("max(due - paid, 0)", False), ("due * paid / 100", False), ("due + paid", True)):
+        moments = moments_of(formula, counted, values, schema.columns)
+        mean, error = mean_of(counted, moments) or (0, 0)
+        assert (moments.shift[0, 0] == pytest.approx(0, abs=1e-9)) == linear
+        for paid in (due, 100 - due, np.random.default_rng(1).permutation(due)):
+            true = reckon(formula, {"due": due, "paid": paid}, schema.columns).mean()
+            assert abs(mean - true) < 2 * error + 0.02 * linear * mean, formula

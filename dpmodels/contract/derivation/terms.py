@@ -14,24 +14,25 @@ from dpmodels.contract.derivation.monotone import ORDERED
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import BETWEEN, names_in, parsed
 
+KINKED = ("max", "min", "abs")
 MOST_TERMS = 32
 """Terms that a formula is written out as; one that has more stays whole."""
 
 
 def terms_of(formula: str) -> list[str]:
     """Return formulas whose sum is a formula without faults; one whose columns another one has is part of that."""
-    terms = [ast.unparse(one) for one in _written_out(parsed(formula))]
+    terms = list(_written_out(parsed(formula)))
     if len(terms) > MOST_TERMS:
         return [formula]
-    merged = list[tuple[set[str], str]]()
-    for text in sorted(terms, key=lambda one: -len(names_in(one))):
-        names = {*names_in(text)}
+    merged = list[tuple[set[str], ast.expr]]()
+    for term in sorted(terms, key=lambda one: -_columns_of(one)):
+        names = {*names_in(ast.unparse(term))}
         place = next((place for place, (others, _) in enumerate(merged) if names <= others), None)
         if place is None:
-            merged.append((names, text))
+            merged.append((names, term))
         else:
-            merged[place] = merged[place][0], f"{merged[place][1]} + {text}"
-    return [text for _, text in merged]
+            merged[place] = merged[place][0], ast.BinOp(merged[place][1], ast.Add(), term)
+    return [ast.unparse(term) for _, term in merged]
 
 
 def may_have_mean(formula: str, columns: Mapping[str, Any], target: str | None) -> bool:
@@ -79,6 +80,12 @@ def needs_values(formula: str) -> Sequence[str]:
     """
     odd = [node for node in ast.walk(parsed(formula)) if isinstance(node, ast.expr) and _is_odd(node)]
     return [name for node in odd for name in names_in(ast.unparse(node))]
+
+
+def has_kink(formula: str) -> bool:
+    """Tell whether a formula without faults takes a maximum, a minimum or an absolute value."""
+    calls = (node.func for node in ast.walk(parsed(formula)) if isinstance(node, ast.Call))
+    return any(isinstance(one, ast.Name) and one.id in KINKED for one in calls)
 
 
 def _is_odd(node: ast.expr) -> bool:

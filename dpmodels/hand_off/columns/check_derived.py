@@ -1,5 +1,6 @@
 """Check the derived columns of a report: they are the schema's, and what they are within follows from other figures."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,18 +69,22 @@ def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) ->
         return False
     low, high = reach(str(column.formula), schema.columns)
     slack = ROUNDED * max(1.0, abs(low), abs(high))
-    unseen, mean = facts.get("unseen", {"means": []}), {**facts["mean"]}
+    unseen, mean = facts.get("unseen", {}), {**facts["mean"]}
     if unseen.get("open"):
         mean["expected_error"] = mean.pop("expected_error_if_thinning_out", None)
-    figures = [*mean.values(), *unseen.get("means", ())]
+    if mean.keys() != {"estimate", "expected_error", "synthetic", "synthetic_stddev"}:
+        return False
+    ends = unseen.get("means", ())
+    values = [mean["estimate"], mean["synthetic"], *ends]
+    errors = [mean["expected_error"], mean["synthetic_stddev"]]
     return (
-        mean.keys() == {"estimate", "expected_error", "synthetic", "synthetic_stddev"}
-        and unseen.keys() in ({"means"}, {"means", "far"}, {"means", "open"})
-        and all(unseen.get(key, True) is True for key in ("far", "open"))
-        and all(type(one) in (int, float) for one in figures)
-        and len(unseen["means"]) == 2 * ("unseen" in facts)
-        and mean["expected_error"] > 0
-        and all(low - slack <= one <= high + slack for one in (mean["estimate"], *unseen["means"]))
+        unseen.keys() in (set(), {"means"}, {"means", "far"}, {"means", "open"})
+        and all(unseen[key] is True for key in unseen.keys() - {"means"})
+        and all(type(one) in (int, float) and math.isfinite(one) for one in (*values, *errors))
+        and len(ends) == 2 * ("unseen" in facts)
+        and list(ends) == sorted(ends)
+        and errors[0] > 0 <= errors[1]
+        and all(low - slack <= one <= high + slack for one in values)
     )
 
 

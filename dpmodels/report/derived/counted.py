@@ -1,9 +1,11 @@
 """The values of a formula in the cells of columns that were counted together, and their mean.
 
 Let c be the noisy count of a cell, s its noise_stddev, and m and d the mean and the standard deviation of what the
-formula gives of the values in the cell. Then the mean is sum c m / sum c. It is off by the noise, sqrt(sum (s (m -
-mean))^2) / sum c, and since values of one column may lie elsewhere in a cell beside those of another, by about
-sqrt(sum (c d)^2) / sum c.
+formula gives of the values in the cell, if its columns do not depend on each other there. Then the mean is sum c m /
+sum c. It is off by the noise, sqrt(sum (s (m - mean))^2) / sum c, and since values of one column may lie elsewhere in a
+cell beside those of another, by about sqrt(sum (c d)^2) / sum c. Where numbers rise or fall together within a cell, the
+formula gives more or less there, and it may in all cells alike: by sum c b / sum c, where b is the most that this
+moves m, or d where a maximum, a minimum or an absolute value changes sides within the cell.
 
 Privacy: post-processing of released counts and public noise scales.
 """
@@ -12,7 +14,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +24,14 @@ from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone
 from dpmodels.contract.derivation.tariff import is_placed
-from dpmodels.contract.derivation.terms import needs_values
+from dpmodels.contract.derivation.terms import has_kink, needs_values
 from dpmodels.contract.formula import moment_of, names_in, reckon
 from dpmodels.errors import Unsuitable
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
 from dpmodels.report.numbers import STANDS
+from dpmodels.statistics.normal import NORMAL_95
 
 RANGES = (
     "the release counts {name} in ranges of several values each, of which {formula} cannot be told: its values in the "
@@ -39,7 +43,21 @@ SEVERAL = (
 )
 HALVES = "the release counts {name} in cells that hold nulls among values"
 NULL = "null"
-Moments = tuple[Floats, Floats]
+ALIKE = 1e-9
+"""Part of what a formula gives up to which a difference is one of rounding."""
+
+
+class Moments(NamedTuple):
+    """What a formula gives in each cell. Shapes: those of the counts, NaN where it is null.
+
+    Attributes:
+        mean, stddev: of the values, if the columns do not depend on each other within the cell.
+        shift: by how much the mean is off at most where they rise or fall together.
+    """
+
+    mean: Floats
+    stddev: Floats
+    shift: Floats
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,15 @@ class Points:
 
     values: Floats
     weights: Floats
+    are_numbers: bool = False
+
+    @property
+    def pair(self) -> Floats:
+        """Return two values of equal weight for each cell: its mean less and plus its standard deviation, within it."""
+        mean = (self.weights * self.values).sum(axis=1)
+        stddev = np.sqrt((self.weights * (self.values - mean[:, None]) ** 2).sum(axis=1))
+        ends = self.values.min(axis=1), self.values.max(axis=1)
+        return np.stack([np.maximum(mean - stddev, ends[0]), np.minimum(mean + stddev, ends[1])], axis=1)
 
     @property
     def are_exact(self) -> bool:
@@ -81,10 +108,10 @@ def values_in(name: str, numbers: Whole, values: CellValues) -> Points:
             points[cell] = 0.0
         elif inside[0] < column.cells:
             raise Unsuitable(HALVES.format(name=name))
-    return Points(points, weights)
+    return Points(points, weights, are_numbers=True)
 
 
-def _two_points(mean: float, stddev: float, low: float, high: float) -> Moments:
+def _two_points(mean: float, stddev: float, low: float, high: float) -> tuple[Floats, Floats]:
     """Return two values between the ends of a cell, with weights, that have a mean and a standard deviation."""
     below, above = min(stddev, max(mean - low, 0.0)), min(stddev, max(high - mean, 0.0))
     if below < stddev and below > 0:
@@ -137,21 +164,66 @@ def moments_of(formula: str, table: NoisyTable, values: CellValues, columns: Map
         if not points[name].are_exact:
             raise Unsuitable(RANGES.format(name=name, formula=f"`{formula}`"))
     order = sorted(axes, key=axes.__getitem__)
-    cells = [len(points[name].values) for name in order]
-    operands, weight = dict[str, Floats](), np.ones(1)
-    for place, name in enumerate(order):
-        shape = [1] * (2 * len(order))
-        shape[place], shape[len(order) + place] = points[name].values.shape
-        operands[name] = points[name].values.reshape(shape)
-        weight = weight * points[name].weights.reshape(shape)
-    given = np.broadcast_to(reckon(formula, operands, columns), weight.shape).reshape(*cells, -1)
-    weight = weight.reshape(*cells, -1)
+    given, weight = _given(formula, order, [(points[name].values, points[name].weights) for name in order], columns)
     known = np.where(weight > 0, given, 0.0)
     mean = (weight * known).sum(axis=-1)
     stddev = np.sqrt((weight * (known - mean[..., None]) ** 2).sum(axis=-1))
+    shift = _shift(formula, order, points, columns)
+    if has_kink(formula):  # then what values do within a cell moves all cells that it crosses alike
+        shift = np.where(shift > ALIKE * (np.abs(mean) + stddev), np.maximum(shift, stddev), shift)
     shape = [size if name in axes else 1 for name, size in zip(table.names, table.counts.shape, strict=True)]
-    whole = (np.broadcast_to(one.reshape(shape), table.counts.shape) for one in (mean, stddev))
-    return next(whole), next(whole)
+    whole = (np.broadcast_to(one.reshape(shape), table.counts.shape) for one in (mean, stddev, shift))
+    return Moments(*whole)
+
+
+def _given(
+    formula: str, order: Sequence[str], points: Sequence[tuple[Floats, Floats]], columns: Mapping[str, Any]
+) -> tuple[Floats, Floats]:
+    """Return what a formula gives of every combination of points in every cell, and the weights of these.
+
+    Shapes: of each column values and weights [cells, points] -> [cells of the first, cells of the second, ..., all].
+    """
+    operands, weight = dict[str, Floats](), np.ones(1)
+    for place, (name, (values, weights)) in enumerate(zip(order, points, strict=True)):
+        shape = [1] * (2 * len(order))
+        shape[place], shape[len(order) + place] = values.shape
+        operands[name] = values.reshape(shape)
+        weight = weight * weights.reshape(shape)
+    cells = [len(values) for values, _ in points]
+    given = np.broadcast_to(reckon(formula, operands, columns), weight.shape)
+    return given.reshape(*cells, -1), weight.reshape(*cells, -1)
+
+
+def _shift(formula: str, order: Sequence[str], points: Mapping[str, Points], columns: Mapping[str, Any]) -> Floats:
+    """Return by how much means are off at most where numbers rise or fall together within a cell; 0 of one number.
+
+    Each number is at one of two values, in a half of the rows at either: those of the others are at any beside it, or
+    always at the same one, or at the other. Categories stand beside all of these alike.
+    """
+    numbers = [name for name in order if points[name].are_numbers and not points[name].are_exact]
+    sides = [points[name].pair if name in numbers else points[name].values for name in order]
+    cells = [len(side) for side in sides]
+    if len(numbers) < 2:
+        return np.zeros(cells)
+    halves = [
+        np.full((len(side), 2), 0.5) if name in numbers else points[name].weights
+        for name, side in zip(order, sides, strict=True)
+    ]
+    given, weight = _given(formula, order, list(zip(sides, halves, strict=True)), columns)
+    shape = [side.shape[1] for side in sides]
+    given, weight = (np.where(weight > 0, one, 0.0).reshape(*cells, *shape) for one in (given, weight))
+    apart = (given * weight).sum(axis=tuple(range(len(cells), 2 * len(cells))))
+    at = np.indices(shape)
+    bits = [at[order.index(name)] for name in numbers]
+    worst = np.zeros(cells)
+    for signs in product((0, 1), repeat=len(numbers) - 1):
+        together = np.logical_and.reduce(
+            [bit == (bits[0] + sign) % 2 for bit, sign in zip(bits[1:], signs, strict=True)]
+        )
+        share = 2.0 ** (len(numbers) - 1)
+        mean = (given * weight * together * share).sum(axis=tuple(range(len(cells), 2 * len(cells))))
+        worst = np.maximum(worst, np.abs(mean - apart))
+    return worst
 
 
 def tails_joined(table: NoisyTable, names: Collection[str], values: CellValues) -> NoisyTable:
@@ -173,15 +245,16 @@ def tails_joined(table: NoisyTable, names: Collection[str], values: CellValues) 
 
 def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:
     """Return the mean of what is not null, and the standard deviation that it is off by; None if noise drowns it."""
-    there = ~np.isnan(moments[0])
-    counts, (means, stddevs) = table.counts[there], (one[there] for one in moments)
+    there = ~np.isnan(moments.mean)
+    counts, (means, stddevs, shifts) = table.counts[there], (one[there] for one in moments)
     noise = np.broadcast_to(table.stddev, table.counts.shape)[there]
     records = float(counts.sum())
     if not records > STANDS * math.sqrt(float((noise**2).sum())):
         return None
     mean = float(counts @ means) / records
     off = [noise * (means - mean), np.maximum(counts, 0.0) * stddevs]
-    return mean, math.sqrt(sum(float((one**2).sum()) for one in off)) / records
+    shift = float(np.maximum(counts, 0.0) @ shifts) / NORMAL_95
+    return mean, (math.sqrt(sum(float((one**2).sum()) for one in off)) + shift) / records
 
 
 def labels_of(column: Derived, numbers: Whole, values: CellValues) -> list[str]:
