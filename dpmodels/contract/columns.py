@@ -203,10 +203,9 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def helper_faults(columns: Mapping[str, Any], target: str | None) -> list[tuple[str, str]]:
-    """Refuse a target that nobody is handed, and a column that is handed over neither itself nor in what follows."""
-    names, operands = helpers(columns), {one for column in columns.values() for one in getattr(column, "operands", ())}
-    faults = [("target", f"`{target}` has `keep: drop`: it is not handed over")] if target in names else []
-    return faults + [(f"columns.{name}.keep", FOLLOWS_NONE) for name in sorted(names - operands)]
+    """Refuse a target that nobody is handed."""
+    is_helper = target in helpers(columns)
+    return [("target", f"`{target}` has `keep: drop`: it is not handed over")] if is_helper else []
 
 
 def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
@@ -223,10 +222,6 @@ def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: M
     return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE.format(formula)
 
 
-FOLLOWS_NONE = (
-    "leaves nothing of it: no `derived` column follows from it, so its rules and its budget would be for nothing; "
-    "derive one, or leave `keep` out"
-)
 NOT_WHOLE = "gives numbers that are not whole: write `floor({})`, or `type: number`"
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,

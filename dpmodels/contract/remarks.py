@@ -73,7 +73,8 @@ FEW = (
 NO_MEAN = (
     "of {names} a report states no mean, since it follows neither from one column nor from two that are counted "
     "together, or needs to know each value of a number that is counted in ranges: where a study asks for it, have it "
-    "counted, and derive another one that follows from it"
+    "counted beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, whose "
+    "means, by groups too, the release then tells (docs/schema.md#a-column-for-figures-alone)"
 )
 ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
@@ -81,6 +82,10 @@ ALL_DIGITS = (
 )
 MANY_A_CELL = WIDE / DEFAULT_CELLS
 """So many whole numbers in each range of a column are more than a person lists, and less than its range tells apart."""
+FIGURES_ALONE = (
+    "column {name}: with `keep: drop`, and nothing derived from it, nobody is handed it: it is counted for figures "
+    "alone, such as those of `nacre means`, and takes its part of the budget"
+)
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
     "In the schema, derive one of them: `type: derived` with a formula of {name}"
@@ -118,8 +123,11 @@ def remarks_of(
         yield MAY_REPEAT.format(names=_list(names, "or"), user=user, which=which)
     yield from _further(columns, unit)
     yield from (NOT_HANDED_OVER.format(name=name) for name in formulas if columns[name].keep)
+    operands = {name for one in columns.values() if isinstance(one, Derived) for name in one.operands}
     for name, column in columns.items():
-        if name in formulas and not any(name in one.operands for one in columns.values() if isinstance(one, Derived)):
+        if name in formulas and name not in operands and column.keep:
+            yield FIGURES_ALONE.format(name=name)
+        elif name in formulas and name not in operands:
             yield FALLS_APART.format(name=name, others=_list(names_in(formulas[name]), "and"))
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
@@ -218,7 +226,7 @@ def _of_products(columns: Mapping[str, Any], target: str | None) -> str:
     names = [
         name for name, text in numbers.items() if affine_of(text) is None and not may_have_mean(text, columns, target)
     ]
-    return NO_MEAN.format(names=_list(names, "and")) if names else ""
+    return NO_MEAN.format(names=_list(names, "and"), name=names[0]) if names else ""
 
 
 def _of_digits(columns: Mapping[str, Any]) -> str:

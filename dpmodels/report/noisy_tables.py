@@ -54,6 +54,17 @@ Nulls have none of the four; dates have them in ticks, where a table is asked fo
 """
 
 
+TOGETHER = (
+    "a call of `marginals` without columns lists its tables, and the next release counts three columns together that "
+    "an entry of `workload` names with `joint: true`"
+)
+NOT_BESIDE = (
+    "the release counts {together} in no table together, which the mean of `{formula}` follows from: of the synthetic "
+    "rows it has no known error; for the next release have it counted beside "
+    "(docs/schema.md#a-column-for-figures-alone)"
+)
+
+
 class Counts(NamedTuple):
     """The rows of one table, and the ticks in which cells of its columns of dates are described, by column."""
 
@@ -120,7 +131,7 @@ class Counted:
         bases = [follows[name].operands[0] if name in follows else name for name in names]
         every = list(dict.fromkeys([*bases, *(names_in(formula) if formula else ())]))
         kept = {follows[name].operands[0] if name in follows else name for name in groups}
-        kind, table = self._table(every)
+        kind, table = self._table(every, formula)
         table = tails_joined(table, {*every} - kept, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
@@ -176,13 +187,15 @@ class Counted:
         _check_once(names)
         return self._rows(*self._table(names))
 
-    def _table(self, names: Sequence[str]) -> tuple[str, NoisyTable]:
+    def _table(self, names: Sequence[str], formula: str = "") -> tuple[str, NoisyTable]:
         for name in names:
             if name not in self._counted:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
         if (best := self.over(names)) is None:
-            rule = "ask for columns of one of its tables, which a call without columns lists"
-            raise Unsuitable(f"the release counts {' and '.join(names)} in no table together; {rule}")
+            together = " and ".join(names)
+            if formula:
+                raise Unsuitable(NOT_BESIDE.format(together=together, formula=formula))
+            raise Unsuitable(f"the release counts {together} in no table together; {TOGETHER}")
         return best
 
     @cached_property
@@ -229,7 +242,8 @@ def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
         return f"column {name} is derived from {operands}, and {not_counted}: {instead}; {counts}"
     if column is not None:
         return f"column {name} is not modeled, so not counted: the release counts {', '.join(counted)}"
-    return f"the release counts no column {name}, but {', '.join(counted)}{near(name, counted)}"
+    derived = [other for other, one in table.columns.items() if isinstance(one, Derived)]
+    return f"the release counts no column {name}, but {', '.join(counted)}{near(name, [*counted, *derived])}"
 
 
 def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) -> list[tuple[str, NoisyTable]]:

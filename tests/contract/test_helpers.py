@@ -35,12 +35,18 @@ QUICK = {"steps": 6, "batch_size": 32, "frequencies_per_step": 16, "network": {"
         (REFUNDS.replace('computed: "refunded / max(amount, 1)", ', ""), "columns.share.keep", "goes with `computed`"),
         (REFUNDS.replace("keep: drop", "keep: regenerate"), "columns.share.keep", "must be 'drop'"),
         (REFUNDS.replace("constraints", "target: share\nconstraints"), "target", "is not handed over"),
-        (REFUNDS.replace("share * amount", "amount - 1"), "columns.share.keep", "no `derived` column follows from it"),
     ],
 )
 def test_only_what_is_computed_and_no_target_is_left_out(wrong: str, where: str, says: str) -> None:
     schema, faults = parse(wrong)
     assert schema is None and [(one.where, says in one.message) for one in faults] == [(where, True)], faults
+
+
+def test_one_that_nothing_follows_from_is_counted_for_figures_alone_and_said_to_be() -> None:
+    schema, faults = parse(REFUNDS.replace("share * amount", "amount - 1"))
+    assert schema is not None and not faults
+    (remark,) = [one for one in schema.remarks if "figures alone" in one]
+    assert remark.startswith("column share: with `keep: drop`")
 
 
 def test_a_schema_says_it_and_no_other_changes() -> None:

@@ -481,7 +481,7 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
         (("patient",), "column patient is not modeled, so not counted: the release counts sick, age, ward"),
         ((["age", "ward"], "dose"), "columns must be names"),
         (("age", "age"), "name each of the columns age, age once"),
-        (("age", "ward", "dose"), "counts age and ward and dose in no table together; ask for columns of one"),
+        (("age", "ward", "dose"), "counts age and ward and dose in no table together; a call of"),
     ],
 )
 def test_columns_that_are_not_counted_are_named_with_those_that_are(home, columns, says):
@@ -551,6 +551,7 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
         ("given", "ward", "counts ward and dose and age in no table together"),
         ("three", None, "counts age and dose and smoker in no table together"),
         ("bill", None, "these have different rows, since some of its columns have nulls"),
+        ("givn", None, "did you mean `given`"),
         ("age", "given", "column given is derived from dose and age, and not counted"),
         ("dose", "ages", "group by age itself"),
     ):
