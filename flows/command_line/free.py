@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpmodels.errors import Unsuitable
-from flows.command_line.options import AsJson, Home, OtherDevice
+from flows.command_line.options import TEXT, AsJson, Home, OtherDevice
 
 app = typer.Typer()
 Where = Annotated[list[str] | None, typer.Option(help="Condition, such as 'age>60' or 'ward!=north'; all must hold.")]
@@ -87,6 +87,7 @@ def means(
     ] = None,
     value: Annotated[str | None, typer.Option(help="Category whose share is asked for.")] = None,
     out: Annotated[Path | None, NEW_FILE] = None,
+    text: Annotated[str, typer.Option(help=TEXT)] = "",
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,5 +102,7 @@ def means(
     from tasks.stages.means import means, write_means
     from tasks.stages.ranges import groups_of
 
+    if text and out is None:
+        raise Unsuitable("--text says how a file is written, so name one with --out")
     frame = means(run_named(run, home), column, groups_of(by or ()), value)
-    show_means(frame if out is None else write_means(frame, out), out, as_json)
+    show_means(frame if out is None else write_means(frame, out, text), out, as_json)

@@ -132,3 +132,6 @@ def _parameters(model: type[HandOverConfig], defaults: Mapping[str, Any]) -> Ite
             described = _option(one, one.field.description or "" if one.name in defaults else "")
             yield inspect.Parameter(one.name, kind, default=None, annotation=Annotated[annotation | None, described])
     yield inspect.Parameter("config", kind, default=None, annotation=ConfigFile)
+
+
+TEXT = 'How a .csv file writes numbers and dates: {decimal: ",", date_format: "%d.%m.%Y"}.'

@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 from dpmodels.errors import Unsuitable
-from flows.command_line.options import AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
+from flows.command_line.options import TEXT, AsJson, FailOnChecks, Home, Jobs, LeNet, SchemaFile, TestRows
 from flows.command_line.printing import echo
 from flows.sections import HOME
 
 RAW = "Which rules it is held to. (default: by its columns; where these do not tell, those for raw tables)"
-TEXT = 'How a .csv file writes numbers and dates: {decimal: ",", date_format: "%d.%m.%Y"}.'
 app = typer.Typer()
 
 

@@ -7,11 +7,13 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.artifact import write_whole
-from dpmodels.errors import Unsuitable
+from dpmodels.authoring.asked import form_of
+from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.csv_forms import write_form
 from tasks.stages.noisy_tables import apart, read_cells
 from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
 
@@ -32,6 +34,7 @@ ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 OF_ALL = "column"
 """Heads the one entry of a mean of all rows, which is the name of the column."""
+CSV = ".csv"
 EPOCH = "1970-01-01"
 """The moment that means of dates are reckoned from, in seconds."""
 
@@ -76,19 +79,30 @@ def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.D
     return _by_groups(run, column, names, bins, value)
 
 
-def write_means(frame: "pd.DataFrame", out: Path) -> "pd.DataFrame":
+def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFrame":
     """Write means to a new file, in the format of its ending, and return them; it is whole or absent.
+
+    ``text`` says how a CSV file writes numbers and dates, as a schema's key does; numbers then have six digits.
 
     Raises:
         ArtifactError: the path is taken or cannot be written.
-        InvalidArgument: the ending names no format.
+        InvalidArgument: the ending names no format, or none that ``text`` goes with.
     """
     import pyarrow as pa
 
     check_new_file(out)
     check_ending(out)
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    write_whole(out, lambda path: write_table(iter([table]), path, out.suffix.lower()))
+    form, ending = form_of(text), out.suffix.lower()
+    if form is None:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        write_whole(out, lambda path: write_table(iter([table]), path, ending))
+        return frame
+    if ending != CSV:
+        raise InvalidArgument("text", text, f"go with a file that ends in {CSV}")
+    numbers = frame.select_dtypes("float")
+    short = frame.assign(**{str(name): numbers[name].map(lambda one: float(f"{one:.6g}")) for name in numbers})
+    batches = pa.Table.from_pandas(short, preserve_index=False).to_batches()
+    write_whole(out, lambda path: write_form(batches, {}, form, path))
     return frame
 
 
