@@ -1,5 +1,6 @@
 """What documents say of rows and of the table as a whole, written into a draft for a person to confirm."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -81,7 +82,9 @@ def _of_answers(description: str) -> str:
     """Say that answers come back as true and false, in the words that a description has for them."""
     found = ANSWERS.search(description)
     pair = [found[1], found[2]] if found else ["Y", "N"]
-    return OF_ANSWERS.format(words=" and ".join(pair) if found else "yes and no", values=", ".join(pair))
+    return OF_ANSWERS.format(
+        words=" and ".join(pair) if found else "yes and no", values=", ".join(map(json.dumps, pair))
+    )
 
 
 def _rule_lines(rules: Sequence[Rule], accept: bool) -> Iterator[str]:
