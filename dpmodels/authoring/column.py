@@ -10,7 +10,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
-from dpmodels.authoring.documents.formulas import form_of
+from dpmodels.authoring.documents.formulas import form_of, with_other_letter
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import (
@@ -40,7 +40,7 @@ IN_SECONDS = "times are cut to the second; or write resolution: day, hour or min
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 REVERSED = "is reversed, and neither bound is taken"
 NOT_READ = "not read: "
-MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, which may by chance be those of real rows'
+MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, but for a first letter that none has'
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
@@ -133,7 +133,7 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
     keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
     if keys["type"] == "identifier" and "keep" not in keys and (pattern := form_of(_form_words(facts))):
         remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]
-        more = [*more, MADE.format(pattern)]
+        more = [*more, MADE.format(with_other_letter(pattern))]
     is_advised = any(ADVICE in remark for remark in remarks)
     if _may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]

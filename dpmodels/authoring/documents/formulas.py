@@ -51,6 +51,11 @@ def form_of(words: str) -> str:
     return f"{match['letters']}[0-9]{{{count}}}" if count else ""
 
 
+def with_other_letter(pattern: str) -> str:
+    """Return a pattern of keys with another first letter, so that none that is made is a documented one."""
+    return ("Z" if pattern.startswith("X") else "X") + pattern[1:]
+
+
 def with_formulas(columns: Columns) -> Columns:
     """Add the formulas that descriptions hold, to as many decimals as are documented, of the operands at least."""
     states, nights = states_of(columns), nights_in(columns)
