@@ -23,8 +23,8 @@ NOTHING = re.compile(r" / (10+) \* \1(?![\w.]| \*\*)")
 HALF = "0.500001"
 """What is added before decimals are cut off, as tills, spreadsheets and databases round halves up: a half, and what
 float64 may lack of one."""
-FINER = (1, 2)
-"""Further decimals of a computed share that are tried."""
+FINER, MOST_DECIMALS = (1, 2), 12
+"""Further decimals of a computed share that are tried, and the most that a column may have."""
 OF_SHARES = (
     "in {broken:,} rows the file differs from its formula since {shares} to {decimals} decimals {are} too coarse for "
     "it; with `round: {finer}` for {shares} it holds in every row"
@@ -96,10 +96,9 @@ class Rounding:
             column = self._column.model_copy(update={"formula": formula})
             fits = follows(self.name, {**columns, self.name: column}, batch)
             self._breaking[formula] = breaking + int(np.count_nonzero(~fits))
-
-        for decimals, breaking in self._finer.items():
+        for decimals in [one for one, breaking in self._finer.items() if not breaking]:
             (finer,) = with_computed([batch], _with_decimals(self._schema, self._shares, decimals))
-            self._finer[decimals] = breaking + int(np.count_nonzero(~follows(self.name, columns, finer)))
+            self._finer[decimals] = int(np.count_nonzero(~follows(self.name, columns, finer)))
 
     def add(self, other: "Rounding") -> None:
         """Add what was counted in other rows."""
@@ -126,13 +125,11 @@ class LastDecimals:
 
     def see(self, batch: pa.RecordBatch) -> None:
         """Count one more batch, whose columns are of the types that the schema asks for."""
-        for formula, differing in self._differing.items():
-            columns = {
-                **self._schema.columns,
-                self._name: self._column.model_copy(update={"formula": formula}),
-            }
+        for formula in [one for one, differing in self._differing.items() if not differing]:
+            column = self._column.model_copy(update={"formula": formula})
+            columns = {**self._schema.columns, self._name: column}
             fits = follows(self._name, columns, batch) & ~otherwise_rounded(self._name, columns, batch)
-            self._differing[formula] = differing + int(np.count_nonzero(~fits))
+            self._differing[formula] = int(np.count_nonzero(~fits))
 
     def add(self, other: "LastDecimals") -> None:
         """Add what was counted in other rows."""
@@ -149,7 +146,7 @@ def _shares_of(column: Derived, schema: Schema) -> dict[str, int]:
 def _with_finer_shares(column: Derived, schema: Schema) -> Iterator[int]:
     """Yield the decimals that its shares may have instead."""
     if shares := _shares_of(column, schema):
-        yield from (max(shares.values()) + more for more in FINER)
+        yield from (max(shares.values()) + more for more in FINER if max(shares.values()) + more <= MOST_DECIMALS)
 
 
 def _with_decimals(schema: Schema, names: dict[str, int], decimals: int) -> Schema:
