@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
 from dpmodels.authoring.documents.formulas import form_of, with_other_letter
+from dpmodels.authoring.documents.spans import is_open
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import (
@@ -83,9 +84,9 @@ def drafted(
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
-    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else keys == of_type(None)):
+    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
         suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
-    if suggested and suggested.because == UNIQUE:
+    if suggested and suggested.because in (UNIQUE, OF_CLOCK):
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
     remarks += [f"{NOT_READ}{words}" for words in dict.fromkeys(facts.unread)]

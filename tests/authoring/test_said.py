@@ -184,6 +184,26 @@ def test_nights_between_two_dates_stand_in_the_formulas_of_a_code_book(tmp_path:
     assert no_nights["total"]["type"] == "TODO"  # nights may be either
 
 
+def test_text_of_a_typed_table_is_drafted_as_dates_and_times_of_a_code_book(tmp_path: Path) -> None:
+    words = f"{STAYS}- check_in: time of check-in, 14:00 to 23:30\n- refund: 0 to 90, 0 unless complaint is yes\n"
+    words += "- gift: 0 to 9, 0 if complaint is no\n"
+    names = [line.removeprefix("- ").partition(":")[0] for line in words.splitlines() if line.startswith("- ")]
+    numbers = ("guests", "rate", "discount_pct", "breakfast_amount", "total", "refund", "gift")
+    types = {name: pa.float64() if name in numbers else pa.string() for name in names}
+    pq.write_table(pa.schema(types.items()).empty_table(), tmp_path / "data.parquet")
+    (tmp_path / "codes.md").write_text(words)
+    text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["departure"] == {"type": "derived", "formula": "add_days(arrival, days_after_arrival)"}
+    assert columns["check_in"]["dtype"] == "time32[s]" and "days_after_arrival" in columns["total"]["formula"]
+    assert yaml.safe_load(text)["constraints"] == [
+        "when not complaint then refund = 0",
+        "when not complaint then gift = 0",
+    ]
+    schema, faults = parse(text)
+    assert schema is not None and not faults and "boolean` alone" not in text
+
+
 @pytest.mark.parametrize(
     ("words", "least"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft
+from dpmodels.authoring.column import CONFIRM, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft
 from dpmodels.authoring.documents.rules import Rule, rules_in
 from dpmodels.authoring.documents.spans import Span, span_in
 from dpmodels.authoring.documents.worded import ANSWERS
@@ -71,7 +71,7 @@ def _with_days(
         if name != own:
             yield name, one
             continue
-        kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED))
+        kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED) and remark != MAY_BE_ANSWERS)
         offer = "a suggestion that was accepted: " if accept else SUGGESTED
         taken = "" if accept else f"; {BOTH.format(other=span.name)}"
         yield own, ColumnDraft({**span.date, **mark}, (*kept, f"{offer}{because}{taken}"))

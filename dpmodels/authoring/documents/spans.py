@@ -42,7 +42,7 @@ def span_in(own: str, words: str, keys: Mapping[str, Mapping[str, Any]]) -> Span
     for clause in (" ".join(part.split()) for part in CLAUSE.split(words)):
         match = SPAN.fullmatch(clause)
         other = _date(match["other"], own, keys) if match else ""
-        is_date = _is_of_days(keys[own]) or keys[own].get("type") == TODO
+        is_date = _is_of_days(keys[own]) or is_open(keys[own])
         if match is None or not other or not is_date or not own.isidentifier():
             continue
         side = "before" if match["before"] else "after"
@@ -84,6 +84,11 @@ def _date(word: str, own: str, keys: Mapping[str, Mapping[str, Any]]) -> str:
     same = [name for name in others if name.casefold() == word.casefold()]
     found = same or [name for name in others if word.casefold() in re.split(r"[_\W]+", name.casefold())]
     return found[0] if len(found) == 1 else ""
+
+
+def is_open(keys: Mapping[str, Any]) -> bool:
+    """Tell whether nobody said what a column holds: its type is open, or it is text of which no values are listed."""
+    return keys.get("type") == TODO or (keys.get("type") == "categorical" and keys.get("values") == TODO)
 
 
 def _is_of_days(keys: Mapping[str, Any]) -> bool:
