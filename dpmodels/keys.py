@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 ENCRYPTED = b"ENCRYPTED"
+IS_PRIVATE = (
+    "; this file holds a private key, which stays with its owner: `openssl pkey -in IT -pubout` makes the public one"
+)
 PRIME = 2**255 - 19
 _EIGHTH = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 SMALL_ORDER = frozenset({0, 1, PRIME - 1, _EIGHTH, PRIME - _EIGHTH})
@@ -89,11 +92,19 @@ def public_key(path: Path, name: str = "public_key") -> "Ed25519PublicKey":
     except (OSError, ValueError, ArtifactError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        there = "" if os.path.exists(path) else ": it does not exist"
+        there = (IS_PRIVATE if _is_private(path) else "") if os.path.exists(path) else ": it does not exist"
         raise InvalidArgument(name, path, f"be an ed25519 public key in a PEM file{there}")
     if is_weak(key.public_bytes_raw()):
         raise InvalidArgument(name, path, "be another key: it is of small order, so anybody can sign for it")
     return key
+
+
+def _is_private(path: Path) -> bool:
+    """Tell whether a file says that it holds a private key."""
+    try:
+        return b"PRIVATE KEY-----" in read_at_most(path, LARGEST_KEY)
+    except (OSError, ArtifactError):
+        return False
 
 
 def is_weak(raw: bytes) -> bool:

@@ -7,6 +7,15 @@
     made.report     # the publishable report; a notebook shows the page
     made.spent      # what was charged, for ever
 
+What there is, of which ``help(nacre.synthesize)`` and the like say more:
+
+    draft_schema, load_schema, lint, discover       the public description of the data; discover charges for bounds
+    plan, validate                                  what a run will charge, and whether data keeps its schema
+    synthesize, embed_documents, federate           measure once, charge the ledger, hand over
+    fit, sample, resume, means, marginals           everything more of a release, free
+    compare, Result, Report                         scores against real rows, and what a run leaves
+    ledger, runs, approve, verify                   accounts, earlier runs, an officer's word, a recipient's check
+
 A run does, charges and leaves the same as ``nacre synthesize`` on the command line: the same stages, the same ledger,
 the same hand-off. An error is a ``NacreError``, one sentence that holds no private value.
 

@@ -43,8 +43,9 @@ WHOLE = (
     "decimals, write `dtype: float64` beside it"
 )
 MADE_LIKE_REAL = (
-    "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, where real "
-    "keys have this form: choose a pattern that no real key has, such as another first letter"
+    "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, if real keys "
+    "have this form: then choose a pattern that no real key has, such as another first letter; of one that none "
+    "has, as drafts suggest it, there is nothing to do"
 )
 
 

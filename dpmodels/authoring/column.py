@@ -10,7 +10,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
-from dpmodels.authoring.documents.formulas import form_of
+from dpmodels.authoring.documents.formulas import form_of, with_other_letter
+from dpmodels.authoring.documents.spans import is_open
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
 from dpmodels.authoring.suggest import (
@@ -40,7 +41,7 @@ IN_SECONDS = "times are cut to the second; or write resolution: day, hour or min
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
 REVERSED = "is reversed, and neither bound is taken"
 NOT_READ = "not read: "
-MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, which may by chance be those of real rows'
+MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, but for a first letter that none has'
 SUGGESTED = "suggested, as "
 """How a remark begins that suggests keys."""
 CONFIRM = {"confirm": TODO}
@@ -83,9 +84,9 @@ def drafted(
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
-    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else keys == of_type(None)):
+    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
         suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
-    if suggested and suggested.because == UNIQUE:
+    if suggested and suggested.because in (UNIQUE, OF_CLOCK):
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
     remarks += [f"{NOT_READ}{words}" for words in dict.fromkeys(facts.unread)]
@@ -133,7 +134,7 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
     keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
     if keys["type"] == "identifier" and "keep" not in keys and (pattern := form_of(_form_words(facts))):
         remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]
-        more = [*more, MADE.format(pattern)]
+        more = [*more, MADE.format(with_other_letter(pattern))]
     is_advised = any(ADVICE in remark for remark in remarks)
     if _may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]

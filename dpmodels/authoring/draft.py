@@ -14,6 +14,7 @@ import yaml
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
 from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.documents.offered import table_lines, with_said
+from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import is_all_text, without_text
 from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
@@ -175,7 +176,8 @@ def draft(
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
     remarks, types = [OF_ALL_TEXT] if form is None and is_all_text(types) else [], dict(without_text(types, form))
-    columns, rules = _columns({name: of_file(one, types) for name, one in given.items()}, types, public_facts)
+    names = {*types, nights_in(given)}
+    columns, rules = _columns({name: of_file(one, names) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
     beside = [*table_lines(sources, types, bool(public_facts.text), partial(_has_commas, data)), *rules]

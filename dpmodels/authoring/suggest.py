@@ -77,6 +77,7 @@ def _span(words: str) -> str:
     return rf"(.* )?({words}){SINCE}"
 
 
+RATE = "a rate in percent"
 BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
         r"(is|has|was|had) .*|.* flag"
@@ -147,7 +148,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
         rf"{CHANGED}(?!.*({PRICED})$)(.* )?rate( (percent|pct))?",
         _number(0, 100),
-        "a rate in percent, or a share: then the max is 1",
+        f"{RATE}, or a share: then the max is 1",
     ),
     (r"(.* )?days (per|a|each) week", _integer(0, 7), "days of a week"),
     (
@@ -192,6 +193,8 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     if kind == TODO and re.fullmatch(EITHER, words):
         return Suggestion({}, DAY_OR_AMOUNT)
     for pattern, offer, because in BY_NAME:
+        if because.startswith(RATE) and any(end > offer["max"] for end in _documented(keys).values()):
+            continue  # of a price by the night or by the hour
         if re.fullmatch(pattern, words) and (fitted := _fitted(dict(offer), kind, keys)):
             return Suggestion(fitted, re.split("[;,]", because)[0] if _documented(keys) else because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))

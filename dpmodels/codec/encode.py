@@ -20,7 +20,7 @@ from dpmodels.codec.convert import (
 )
 from dpmodels.codec.derive import derive, derived_type, operands_of
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.names import count_unknown, missing_from
+from dpmodels.codec.names import count_unknown, in_place_of, missing_from
 from dpmodels.codec.pixels import Pixels, check_image_type, decode_image, encode_image
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Column, Continuous, Derived, Identifier
@@ -88,7 +88,7 @@ class Codec:
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
-            unknown += LISTED + HEADER * is_text + NESTED * nested
+            unknown += in_place_of(declared, self.schema.columns, names) + LISTED + HEADER * is_text + NESTED * nested
         if missing := missing_from(declared, names):
             more = f"; {unknown}" * bool(extra) if missing[0] else HEADER * is_text + NESTED * nested
             raise DataError(missing[0], missing[1] + more)

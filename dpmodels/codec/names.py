@@ -13,6 +13,9 @@ OTHER_LETTERS = "in other letters: upper or lower case, or spaces around it; wri
 MOST_NAMED = 20
 NO_COLUMN = "no column of this schema is in {} (is it the schema of another table?)"
 NEAR = "; the data has a column whose name differs from {} in {}"
+RENAMED = ", number {} in their order, which may be {} by another name"
+FEWEST_BESIDE = 2
+"""Names that are those of a schema, beside which another one is a name too."""
 LETTERS_OF_A_SLIP = 3
 """Of a name that has at least so many letters one may be a slip of the pen, and of one of twice as many two."""
 MOST_COMPARED = 200
@@ -40,6 +43,19 @@ def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "th
         rule += f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else ""
         return absent[0], rule + "".join(NEAR.format(name, counted(off, "letter")) for name, off in slips.items())
     return (alike[0], f"is in {table} {OTHER_LETTERS}{_and_so(alike[1:])}") if alike else None
+
+
+def in_place_of(declared: Collection[str], known: Collection[str], names: Sequence[str]) -> str:
+    """Say where the one name that a schema lacks stands, if the table lacks one name too: the column may be that one.
+
+    Privacy: the position of a name among those of the schema, and nothing of the name.
+    """
+    missing = [name for name in declared if name not in names]
+    unknown = [at for at, name in enumerate(names, start=1) if name not in known]
+    if len(missing) != 1 or len(unknown) != 1 or len(names) <= FEWEST_BESIDE:
+        return ""
+    is_slip = next(_slips(missing, [names[unknown[0] - 1]]), None) is not None
+    return "" if is_slip else RENAMED.format(unknown[0], missing[0])
 
 
 def count_unknown(declared: Collection[str], names: Sequence[str]) -> int:

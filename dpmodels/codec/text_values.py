@@ -1,4 +1,4 @@
-"""Text as the values that it writes: those of a CSV file, and dates and numbers that a typed table has as text."""
+"""Text as the values that it writes: those of a CSV file, and moments and numbers that a typed table has as text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,6 +47,7 @@ DATES = (
     ", written as 2026-12-31 or 2026-12-31 23:59:59 (not 25.12.2026 or 12/25/2026), unless the schema says how they "
     f"are written, as {DAYS}",
 )
+CLOCK = ("times of day", ", written as 16:05 or 16:05:30, not 4:05 pm")
 """What values of a type are called, and how they are written, which a person may have written otherwise."""
 LINES = (
     "; no message names a row, so find it where the file lies: python3 -c \"import csv; rows = csv.reader(open('{0}', "
@@ -97,7 +98,8 @@ def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "", form: T
     Privacy: that a value is none of its type, and of the file how its first line parts the names; of no value more.
     """
     dated = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-    called, written = DATES if dated else WRITTEN.get(kind, (f"values of type {kind}", ""))
+    worded = CLOCK if pa.types.is_time(kind) else (f"values of type {kind}", "")
+    called, written = DATES if dated else WRITTEN.get(kind, worded)
     written = DECIMAL_COMMAS if delimiter == ";" and kind == pa.float64() else written
     if form is not None and kind == pa.float64() and form.is_of_numbers:
         written = f", written {form.numbers_in_words}, as its `text` says; {WORD}; {WORDS}"
@@ -111,11 +113,11 @@ def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "", form: T
 def written_as_text(
     types: pa.Schema, kinds: Mapping[str, pa.DataType], form: TextForm | None = None
 ) -> dict[str, pa.DataType]:
-    """Return the columns of text that a schema declares as dates or booleans, and what they are read as.
+    """Return the columns of text that a schema declares as dates, times of day or booleans, and what they are read as.
 
-    A typed table often has its dates, and yes and no, as text, as pandas reads them from a CSV file. These can be read
-    in one way alone. Numbers as text are read where the ``form`` says how they are written; otherwise they stay text,
-    since a table that has types says which columns are numbers.
+    A typed table often has its dates and times, and yes and no, as text, as pandas reads them from a CSV file. These
+    can be read in one way alone. Numbers as text are read where the ``form`` says how they are written; otherwise they
+    stay text, since a table that has types says which columns are numbers.
     """
     return {field.name: kinds[field.name] for field in types if _is_written(field, kinds, form)}
 
@@ -124,13 +126,14 @@ def _is_written(field: pa.Field, kinds: Mapping[str, pa.DataType], form: TextFor
     inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     kind = kinds.get(field.name, pa.null())
     is_number = pa.types.is_floating(kind) and form is not None and form.is_of_numbers
-    return is_text(inner) and (pa.types.is_timestamp(kind) or pa.types.is_boolean(kind) or is_number)
+    is_moment = pa.types.is_timestamp(kind) or pa.types.is_time(kind)
+    return is_text(inner) and (is_moment or pa.types.is_boolean(kind) or is_number)
 
 
 def with_text_read(
     batch: pa.RecordBatch, kinds: Mapping[str, pa.DataType], form: TextForm | None = None
 ) -> pa.RecordBatch:
-    """Read dates, booleans and, where a form says how, numbers that are written as text, as text files are read.
+    """Read dates, times, booleans and, where a form says how, numbers that are written as text, as text files are read.
 
     Privacy: each value is read by itself, and the declared type alone decides how.
 

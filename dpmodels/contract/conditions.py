@@ -127,8 +127,11 @@ def _number(text: str, name: str, column: Continuous, sign: str, value: str) -> 
     if not column.low <= number <= column.high:
         raise Unsuitable(f"`{text}`: a value of column {name} {column.rule}")
     number = float(np.float32(number)) if column.resolved_dtype == "float32" else number
-    if sign in EQUAL and column.decimals is None:
-        raise Unsuitable(f"`{text}`: no row has exactly this value, for column {name} is not rounded; write < or >")
+    if sign in EQUAL and column.decimals is None and (number or column.zero_state is None):
+        zeros = "" if number else ", or `zero_inflated: true` beside its bounds, which keeps zeros exactly"
+        raise Unsuitable(
+            f"`{text}`: no row has exactly this value, for column {name} is not rounded; write < or >{zeros}"
+        )
     if sign in EQUAL and number != column.interval.snap(np.array([number]))[0] and isinstance(column, Number):
         raise Unsuitable(f"`{text}`: column {name} keeps {column.decimals} decimals")
     if sign in EQUAL and number != column.interval.snap(np.array([number]))[0]:
@@ -207,7 +210,7 @@ def cell_shares(conditions: Sequence[Condition], column: Modelled) -> Floats:
         return np.concatenate([np.zeros(column.cells), special_shares])
     low, high = bounds(conditions)
     shares = column.grid.shares(low, high)
-    half = 0.5 * column.interval.step
+    half = 0.0 if column.decimals is None else 0.5 * column.interval.step
     for value in {one.value for one in conditions if one.sign == "!=" and not one.of_state and low < one.value < high}:
         shares = shares - column.grid.shares(value - half, value + half)
         shares[shares < 1e-12] = 0.0  # what rounding leaves of a cell of this value alone

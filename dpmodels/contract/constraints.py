@@ -107,7 +107,9 @@ def name_fault(constraint: Constraint, columns: Mapping[str, Any]) -> str:
         column = columns.get(other)
         if other not in columns or not VALUE.fullmatch(name) or not isinstance(column, Continuous | Derived | None):
             instead = in_place_of(name, other, key == "max", columns) or near(name, columns)
-            return f"names `{name}`, which is no column{instead}"
+            is_none = (name, key) == (lower, "min") and other not in columns and not VALUE.fullmatch(other)
+            both = f", and `{other}`, which is none either{near(other, columns)}" if is_none else ""
+            return f"names `{name}`, which is no column{instead}{both}"
         is_next = constraint.strict and isinstance(column, Integer) and name.lstrip("-").isdigit()
         bound, too = str(int(name) + step) if is_next else name, f", which {name} keeps too"
         return f"compares `{other}` with a value: write `{key}: {bound}` of that column instead" + too * (

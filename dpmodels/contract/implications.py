@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask
-from dpmodels.contract.conditions import Condition, cell_shares, is_boolean, parse
+from dpmodels.contract.conditions import Condition, cell_shares, is_boolean
+from dpmodels.contract.text_forms.written_conditions import conditions_of
 from dpmodels.errors import Unsuitable
 
 WHEN, THEN, AND = "when ", " then ", " and "
@@ -39,7 +40,7 @@ class Implication:
             Unsuitable: it is no such rule, or no value of a column can meet it as it is written.
         """
         sides = text.strip().removeprefix(WHEN).partition(THEN)[::2]
-        premises, then = (tuple(parse(part, columns) for part in _parts(side, columns)) for side in sides)
+        premises, then = conditions_of([_parts(side, columns) for side in sides], columns)
         for conditions, what in (
             (premises, "meets what stands after `when`"),
             (premises + then, "keeps it where it applies"),

@@ -24,6 +24,7 @@ from dpmodels.contract.columns import (
 )
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
+from dpmodels.contract.derivation.following import unread_with
 from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import ALONE, INSTEAD, Users, flat_columns, one_row_faults, users_faults
 from dpmodels.contract.formula import names_in
@@ -230,9 +231,10 @@ class Schema(Strict):
 
     def without(self, names: Collection[str]) -> "Schema":
         """Return the schema of a table of which some columns are looked at by name alone, with no rule about them."""
-        unread = {*names, *(name for name, one in self.derived.items() if {*one.operands} & {*names})}
-        unread |= (gone := {name for name, one in computed(self.columns).items() if {*names_in(one)} & unread})
-        columns = {n: LEFT_OUT if n in unread else one for n, one in self.columns.items() if n not in gone}
+        formulas = {name: {*names_in(one)} for name, one in computed(self.columns).items()}
+        unread = unread_with(names, formulas | {name: {*one.operands} for name, one in self.derived.items()})
+        read = [name for name in self.columns if not formulas.get(name, set()) & unread]
+        columns = {name: LEFT_OUT if name in unread else self.columns[name] for name in read}
         rules = tuple(text for text in self.constraints if not unread & columns_in(text, self.columns))
         part = None if self.partition is None or self.partition.column in unread else self.partition
         return Schema.model_construct(

@@ -10,7 +10,7 @@ from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.gate.rounding import Rounding
+from dpmodels.gate.rounding import LastDecimals, Rounding
 
 ROUNDED = "round"
 DONE = {
@@ -37,11 +37,13 @@ class Policy:
     other: Any = None
     count: int = 0
     rows: int = 0
+    instead: LastDecimals | None = None
 
     @property
     def text(self) -> str:
-        """Say how many rows it leaves out, or how many values it changes."""
-        return f"{DONE[self.outside].format(count=self.count, rows=self.rows, other=self.other)} ({self.key})"
+        """Say how many rows it leaves out, or how many values it changes, and what formula changes none."""
+        text = f"{DONE[self.outside].format(count=self.count, rows=self.rows, other=self.other)} ({self.key})"
+        return text + (self.instead.text if self.instead else "")
 
     @property
     def key(self) -> str:
@@ -64,7 +66,9 @@ class Policies:
             if outside in DONE
         }
         derived = {name: one for name, one in schema.derived.items() if one.formula and one.round is not None}
-        self._rounded = {name: Policy(name, ROUNDED, one.round) for name, one in derived.items()}
+        self._rounded = {
+            name: Policy(name, ROUNDED, one.round, instead=LastDecimals(name, schema)) for name, one in derived.items()
+        }
         self._broken = {name: Rounding(name, schema) for name in derived}
 
     @property
@@ -86,6 +90,8 @@ class Policies:
                 policy.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
                 policy.rows += batch.num_rows
                 self._broken[name].see(batch)
+                if policy.instead:
+                    policy.instead.see(batch)
 
     def add(self, other: "Policies") -> None:
         """Add what they do in other rows."""
@@ -93,6 +99,8 @@ class Policies:
             for name, policy in mine.items():
                 policy.count += theirs[name].count
                 policy.rows += theirs[name].rows
+                if policy.instead and (instead := theirs[name].instead):
+                    policy.instead.add(instead)
         for name, mine_broken in self._broken.items():
             mine_broken.add(other._broken[name])
 

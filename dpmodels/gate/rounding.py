@@ -1,18 +1,35 @@
 """Whether rows that break a formula differ from it by rounding alone, and which formula they keep."""
 
+import ast
+import copy
 import re
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.codec.derive import follows, off_by_one_unit
+from dpmodels.codec.derive import follows, off_by_one_unit, otherwise_rounded, with_computed
+from dpmodels.contract.columns import computed
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.formula import parsed
 from dpmodels.contract.schema import Schema
+from dpmodels.limits import LONGEST_FORMULA
 
 ROUND = re.compile(r"(?<![\w.])(?:round|floor)\(")
 WHOLE = re.compile(r"(?<![\w.])round\(([^()]+)\) / (10+)\b")
 """A part in whole units of its last decimal, such as cents, whose halves may be off by what float64 leaves of them."""
+NOTHING = re.compile(r" / (10+) \* \1(?![\w.]| \*\*)")
+"""A quotient that is multiplied again."""
+HALF = "0.500001"
+"""What is added before decimals are cut off, as tills, spreadsheets and databases round halves up: a half, and what
+float64 may lack of one."""
+FINER, MOST_DECIMALS = (1, 2), 12
+"""Further decimals of a computed share that are tried, and the most that a column may have."""
+OF_SHARES = (
+    "in {broken:,} rows the file differs from its formula since {shares} to {decimals} decimals {are} too coarse for "
+    "it; with `round: {finer}` for {shares} it holds in every row"
+)
+EXACTLY = "; `{formula}` has the last decimal of the file in every row"
 SAID = (
     "in {near:,} of the {broken:,} rows that break its formula the file differs from it by one unit of the last "
     "decimal ({unit}) at most, so the file rounds otherwise"
@@ -34,16 +51,26 @@ class Rounding:
     def __init__(self, name: str, schema: Schema) -> None:
         self.name, self._schema, self._column = name, schema, schema.derived[name]
         self._breaking = dict.fromkeys(_otherwise(self._column), 0)
+        self._finer = dict.fromkeys(_with_finer_shares(self._column, schema), 0)
         self._broken = self._near = 0
 
     @property
     def count(self) -> int:
         """Return in how many rows the file differs by rounding; none where most rows differ by more."""
-        return self._near if 2 * self._near > self._broken else 0
+        return self._near if 2 * self._near > self._broken else self._broken if self._decimals else 0
+
+    @property
+    def _decimals(self) -> int:
+        """Return the decimals of its shares with which no row breaks it; 0 if it has none, or none of these do."""
+        return next((decimals for decimals, breaking in self._finer.items() if self._broken and not breaking), 0)
 
     @property
     def text(self) -> str:
         """Say in how many rows it is rounding alone, and which formula holds in every row."""
+        if finer := self._decimals:
+            shares, are = " and ".join(f"`{one}`" for one in self._shares), "are" if len(self._shares) > 1 else "is"
+            coarse = max(self._shares.values())
+            return OF_SHARES.format(broken=self._broken, shares=shares, decimals=coarse, finer=finer, are=are)
         decimals = self._column.round or 0
         said = SAID.format(near=self._near, broken=self._broken, unit=f"{10.0**-decimals:.{decimals}f}")
         formula = next((one for one, breaking in self._breaking.items() if not breaking), "")
@@ -51,6 +78,10 @@ class Rounding:
             return said + MODELED.format(decimals=decimals)
         is_plain = not ROUND.search(formula)
         return said + INSTEAD.format(formula=formula, decimals=decimals, beside=ADMITS if is_plain else "")
+
+    @property
+    def _shares(self) -> dict[str, int]:
+        return _shares_of(self._column, self._schema)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"
@@ -65,19 +96,104 @@ class Rounding:
             column = self._column.model_copy(update={"formula": formula})
             fits = follows(self.name, {**columns, self.name: column}, batch)
             self._breaking[formula] = breaking + int(np.count_nonzero(~fits))
+        for decimals in [one for one, breaking in self._finer.items() if not breaking]:
+            (finer,) = with_computed([batch], _with_decimals(self._schema, self._shares, decimals))
+            self._finer[decimals] = int(np.count_nonzero(~follows(self.name, columns, finer)))
 
     def add(self, other: "Rounding") -> None:
         """Add what was counted in other rows."""
         self._broken, self._near = self._broken + other._broken, self._near + other._near
         self._breaking = {one: breaking + other._breaking[one] for one, breaking in self._breaking.items()}
+        self._finer = {one: breaking + other._finer[one] for one, breaking in self._finer.items()}
+
+
+class LastDecimals:
+    """Formulas that round as the file may, which a formula that admits both ways does not, counted over batches.
+
+    Privacy: as ``Rounding``.
+    """
+
+    def __init__(self, name: str, schema: Schema) -> None:
+        self._name, self._schema, self._column = name, schema, schema.derived[name]
+        self._differing = dict.fromkeys(_as_files_round(self._column), 0)
+
+    @property
+    def text(self) -> str:
+        """Name the formula that has the last decimal of the file in every row; nothing where none of them has."""
+        formula = next((one for one, differing in self._differing.items() if not differing), "")
+        return EXACTLY.format(formula=formula) if formula else ""
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """Count one more batch, whose columns are of the types that the schema asks for."""
+        for formula in [one for one, differing in self._differing.items() if not differing]:
+            column = self._column.model_copy(update={"formula": formula})
+            columns = {**self._schema.columns, self._name: column}
+            fits = follows(self._name, columns, batch) & ~otherwise_rounded(self._name, columns, batch)
+            self._differing[formula] = int(np.count_nonzero(~fits))
+
+    def add(self, other: "LastDecimals") -> None:
+        """Add what was counted in other rows."""
+        self._differing = {one: differing + other._differing[one] for one, differing in self._differing.items()}
+
+
+def _shares_of(column: Derived, schema: Schema) -> dict[str, int]:
+    """Return the decimals of the columns of a formula that are computed to some, such as shares."""
+    names = [name for name in column.operands if name in computed(schema.columns)]
+    decimals = {name: getattr(schema.columns[name], "round", None) for name in names}
+    return {name: number for name, number in decimals.items() if number is not None}
+
+
+def _with_finer_shares(column: Derived, schema: Schema) -> Iterator[int]:
+    """Yield the decimals that its shares may have instead."""
+    if shares := _shares_of(column, schema):
+        yield from (max(shares.values()) + more for more in FINER if max(shares.values()) + more <= MOST_DECIMALS)
+
+
+def _with_decimals(schema: Schema, names: dict[str, int], decimals: int) -> Schema:
+    """Return the schema with so many decimals of some columns, as rows are computed by it."""
+    finer = {name: schema.columns[name].model_copy(update={"round": decimals}) for name in names}
+    return schema.model_copy(update={"columns": {**schema.columns, **finer}})
+
+
+class _HalvesUp(ast.NodeTransformer):
+    """Rounds halves up wherever a formula rounds, or cuts decimals off."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:  # as ast calls it
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in ("round", "floor"):
+            return node
+        return parsed(_halves_up(ast.unparse(node.args[0])))
+
+
+def _halves_up(formula: str) -> str:
+    return f"floor({NOTHING.sub('', formula)} + {HALF})"
+
+
+def _as_files_round(column: Derived) -> Iterator[str]:
+    """Yield formulas that round to the column's decimals themselves: halves up, or as ``round`` does."""
+    formula, power = str(column.formula), 10 ** (column.round or 0)
+    if ROUND.search(formula):
+        return
+    is_product = re.search(r"[-+%(]|//|\*\*|[<>=]", formula) is None
+    if is_product and formula.endswith(f" / {power}"):  # as a rate in percent is
+        units = formula.removesuffix(f" / {power}")
+    else:
+        part = formula if is_product else f"({formula})"
+        units = part if power == 1 else f"{part} * {power}"
+    for rounded in (_halves_up(units), f"round({units})"):
+        written = rounded if power == 1 else f"{rounded} / {power}"
+        if len(written) <= LONGEST_FORMULA:
+            yield written
 
 
 def _otherwise(column: Derived) -> Iterator[str]:
-    """Yield formulas that round otherwise: by the quotient, by the column's own decimals, or by cutting them off."""
+    """Yield formulas that round otherwise: by the quotient, halves up, by the column's own decimals, or by cutting."""
     formula, power = str(column.formula), 10 ** (column.round or 0)
     if WHOLE.search(formula):
         yield WHOLE.sub(r"round(\1 / \2 * \2) / \2", formula)
     if ROUND.search(formula):
+        up = ast.unparse(_HalvesUp().visit(copy.deepcopy(parsed(formula))))
+        yield from [up] * (len(up) <= LONGEST_FORMULA)
         yield ROUND.sub("(", formula)
         yield ROUND.sub("floor(", formula)
     else:

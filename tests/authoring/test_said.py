@@ -60,7 +60,7 @@ def test_rules_prices_and_days_that_a_code_book_says_are_offered_and_make_a_sche
     )
     assert '\n# rows: {min: 12000, max: 16000}  # "About 12,000 to 16,000 rows a year"' in text
     assert "not read as a rule: `half of the fare in class Y`" in text and "constraints" not in yaml.safe_load(text)
-    assert "# Y and N of the file come back as true and false" in text and "values: [Y, N]}`" in text
+    assert "# Y and N of the file come back as true and false" in text and 'values: ["Y", "N"]}`' in text
     accepted = drafted(tmp_path, BOOKINGS, accept=True)
     assert yaml.safe_load(accepted)["constraints"] == RULES
     schema, faults = parse(accepted)
@@ -147,3 +147,72 @@ def test_words_that_say_two_things_or_none_set_no_form_and_no_number_of_rows() -
         20000,
         "Entre 15 000 et 20 000 lignes",
     )
+
+
+STAYS = """# Stays. One row is one stay; between 12,000 and 16,000 stays a year.
+- arrival: day of arrival, 2025-01-01 to 2025-12-31
+- departure: day of departure, 1 to 21 days after arrival
+- room: single, double or suite
+- guests: 1 to 4
+- rate: euros a night, 45 to 600, two decimals
+- discount_pct: 0, 5, 10 or 20
+- breakfast: Y/N
+- breakfast_amount: euros: 14 for each guest and night with breakfast, else 0
+- total: nights x rate x (1 - discount / 100) + breakfast_amount, rounded to cents
+- complaint: yes/no
+"""
+
+
+def test_nights_between_two_dates_stand_in_the_formulas_of_a_code_book(tmp_path: Path) -> None:
+    text = drafted(tmp_path, STAYS, accept=True)
+    columns = yaml.safe_load(text)["columns"]
+    nights = {"type": "integer", "min": 1, "max": 21, "computed": "days_between(arrival, departure)"}
+    breakfast = "guests * days_after_arrival * {'true': 14, 'false': 0}[breakfast]"
+    assert columns["days_after_arrival"] == nights and columns["room"]["values"] == ["single", "double", "suite"]
+    assert columns["breakfast_amount"] == {"type": "derived", "formula": breakfast}
+    total = f"days_after_arrival * rate * (1 - discount_pct / 100) + ({breakfast})"
+    assert columns["total"] == {"type": "derived", "formula": total, "round": 2}
+    assert '\n# rows: {min: 12000, max: 16000}  # "between 12,000 and 16,000 stays a year"' in text
+    assert 'write `{type: categorical, values: ["yes", "no"]}`' in text and "a rate in percent" not in text
+    schema, faults = parse(text)
+    assert schema is not None and not faults
+    for unsure in ("14 for each guest and night with breakfast", "14 for each guest and pillow with breakfast, else 0"):
+        words = STAYS.replace("14 for each guest and night with breakfast, else 0", unsure)
+        assert yaml.safe_load(drafted(tmp_path, words, accept=True))["columns"]["breakfast_amount"]["type"] != "derived"
+    several = STAYS.replace("- room", "- billed: day of the bill, 0 to 9 days after arrival\n- room")
+    no_nights = yaml.safe_load(drafted(tmp_path, several, accept=True))["columns"]
+    assert no_nights["total"]["type"] == "TODO"  # nights may be either
+
+
+def test_text_of_a_typed_table_is_drafted_as_dates_and_times_of_a_code_book(tmp_path: Path) -> None:
+    words = f"{STAYS}- check_in: time of check-in, 14:00 to 23:30\n- refund: 0 to 90, 0 unless complaint is yes\n"
+    words += "- gift: 0 to 9, 0 if complaint is no\n"
+    names = [line.removeprefix("- ").partition(":")[0] for line in words.splitlines() if line.startswith("- ")]
+    numbers = ("guests", "rate", "discount_pct", "breakfast_amount", "total", "refund", "gift")
+    types = {name: pa.float64() if name in numbers else pa.string() for name in names}
+    pq.write_table(pa.schema(types.items()).empty_table(), tmp_path / "data.parquet")
+    (tmp_path / "codes.md").write_text(words)
+    text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["departure"] == {"type": "derived", "formula": "add_days(arrival, days_after_arrival)"}
+    assert columns["check_in"]["dtype"] == "time32[s]" and "days_after_arrival" in columns["total"]["formula"]
+    assert yaml.safe_load(text)["constraints"] == [
+        "when not complaint then refund = 0",
+        "when not complaint then gift = 0",
+    ]
+    schema, faults = parse(text)
+    assert schema is not None and not faults and "boolean` alone" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        ("One row is one stay. 12,000 to 16,000 stays", 12000),
+        ("Une ligne = une vente. Entre 15 000 et 20 000 ventes", 15000),
+        ("about 12,000 to 16,000 rows", 12000),
+        ("One row is one stay. 100 to 200 guests", None),
+    ],
+)
+def test_rows_are_counted_by_what_one_row_is(words: str, least: int | None) -> None:
+    counted = rows_in(words)
+    assert (counted and counted[0]) == least

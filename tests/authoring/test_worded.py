@@ -200,7 +200,7 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     assert columns["ticks"] == {"type": "derived", "formula": "quantity + montant", "round": 2, **confirmed}
     assert columns["total"]["type"] == columns["side"]["type"] == "TODO"  # the table has no price, and a / b is no sum
     assert columns["ticket"] == {"type": "identifier", "unique": True, **confirmed}
-    assert '`keep: "pattern:T[0-9]{6}"`' in text and "not read: values T et" not in text
+    assert '`keep: "pattern:X[0-9]{6}"`' in text and "not read: values T et" not in text
     assert columns["meal"] == {"type": "categorical", "values": ["bought", "none", "included"], **confirmed}
     assert columns["note"]["nullable"] and columns["late"]["nullable"]
     accepted = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
@@ -245,7 +245,7 @@ def test_a_unique_text_of_a_typed_file_is_offered_as_a_key(tmp_path: Path) -> No
     text = draft(tmp_path / "data.parquet", True, PublicFacts(document=tmp_path / "codes.md"))
     columns = yaml.safe_load(text)["columns"]
     assert columns["booking_ref"] == {"type": "identifier", "unique": True, "confirm": "TODO"}
-    assert '`keep: "pattern:B[0-9]{7}"`' in text and MAY_BE_ANSWERS not in text
+    assert '`keep: "pattern:X[0-9]{7}"`' in text and MAY_BE_ANSWERS not in text
     assert columns["fare"]["type"] == "number"  # the file has no tax
 
 

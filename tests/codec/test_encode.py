@@ -188,6 +188,21 @@ def test_names_must_match_and_the_message_says_those_of_the_schema_only() -> Non
         codec.encode(pa.table({"id": [1]}))
 
 
+def test_a_column_that_may_have_another_name_is_pointed_at_by_its_place_and_not_named() -> None:
+    columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("income", "rent", "ward"))
+    codec = Codec(make(f"name: a\ncolumns:\n{columns}"))
+    said = "lacks, number 2 in their order, which may be rent by another name"
+    for names, is_said in (
+        (["income", "Zebulon", "ward"], True),
+        (["income", "Zebulon", "ward", "Abner"], False),
+        (["income", "Zebulon"], False),
+        (["income", "rant", "ward"], False),  # a slip, which is told as one
+    ):
+        with refused(DataError, column="rent") as told:
+            codec.check_names(names)
+        assert (said in str(told.value)) == is_said and "Zebulon" not in str(told.value)
+
+
 def test_a_stranger_s_records_are_refused(schema: Schema, table: pa.Table) -> None:
     records = Codec(schema).encode(table)
     other = Codec(one("{type: boolean}"))

@@ -13,6 +13,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.reading.load import load_parts
 from tests.kit.errors import refused
 from tests.kit.every_kind import one
 
@@ -181,3 +182,19 @@ def test_times_of_day_are_cut_to_their_resolution_in_raw_and_drawn_rows(kind: pa
     assert "resolution" not in one(f'{{type: integer, min: 0, max: 9, dtype: "{kind}"}}').to_yaml()
     with pytest.raises(AssertionError, match="goes with a time of day"):
         one("{type: integer, min: 0, max: 9, resolution: minute}")
+
+
+def test_times_of_day_as_text_are_read_in_a_table_as_in_a_csv_file(tmp_path):
+    schema = one("{type: integer, min: 0, max: 86399, dtype: 'time32[s]', resolution: minute, nullable: true}")
+    texts = pa.array(["16:05", "08:03:59", None, " 23:59"])
+    for column in (texts, texts.cast(pa.large_string()), texts.dictionary_encode()):
+        pq.write_table(pa.table({"x": column}), tmp_path / "t.parquet")
+        (part,) = load_parts(str(tmp_path / "t.parquet"), schema, 10)
+        (batch,) = part.reveal()
+        assert batch["x"].to_pylist() == [time(16, 5), time(8, 3, 59), None, time(23, 59)]
+    for wrong in ("4:05 pm", "24:00", "noon"):
+        pq.write_table(pa.table({"x": ["16:05", wrong]}), tmp_path / "t.parquet")
+        (part,) = load_parts(str(tmp_path / "t.parquet"), schema, 10)
+        with refused(DataError, "times of day in every row, as the schema says", column="x") as caught:
+            list(part.reveal())
+        assert wrong not in str(caught.value).replace("not 4:05 pm", "")

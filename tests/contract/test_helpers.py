@@ -1,6 +1,7 @@
 """A computed column with ``keep: drop`` is modeled and checked, and in nothing that is handed over."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
 from dpmodels.gate.suite import suite_for
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.reading.ingest import faults_in
 from tasks.run.table_inputs import as_parquet, is_raw
 from tests.kit.support import run_cli
 
@@ -110,3 +112,23 @@ def test_a_hand_off_has_none_in_any_file_and_holds(tmp_path: Path) -> None:
     assert run_cli("validate", made, "--schema", schema, "--synthetic")[0] == 0
     pq.write_table(rows.append_column("share", rows["refunded"]), out / "synthetic" / "part-00000.parquet")
     assert any("share" not in one and "part-00000" in one for one in verify_hand_off(out).faults)
+
+
+def test_a_table_whose_amount_is_text_is_refused_by_that_column(tmp_path: Path) -> None:
+    schema, _ = parse(REFUNDS)
+    assert schema is not None
+    pq.write_table(pa.table({"amount": ["1", "2"], "refunded": [0.5, 0.0]}), tmp_path / "t.parquet")
+    (fault,) = faults_in(str(tmp_path / "t.parquet"), schema, 10)
+    assert fault.startswith("column amount: must hold numbers") and "holds text" in fault
+
+
+def test_a_draft_takes_a_share_that_is_dropped_beside_what_follows_from_it_in_any_order() -> None:
+    share = {"type": "number", "min": 0, "max": 1, "round": 4, "computed": "b / max(a, 0.01)", "keep": "drop"}
+    given = {"a": "number:0:10", "b": {"type": "derived", "formula": "s * a", "round": 2}, "s": share}
+    names = pa.table({"a": [1.0], "b": [1.0]})
+    for order in permutations(given):
+        text = nacre.draft_schema(names, name="x", types={name: given[name] for name in order})
+        columns = yaml.safe_load(text)["columns"]
+        assert columns["s"]["keep"] == "drop" and columns["b"]["formula"] == "s * a"
+    alone = nacre.draft_schema(names, name="x", types={"a": "number:0:10", "b": "number:0:9", "s": share})
+    assert [one.where for one in parse(str(alone))[1]] == ["columns.s.keep"]

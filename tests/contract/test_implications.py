@@ -9,6 +9,8 @@ import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.rules import keeping
+from dpmodels.contract.conditions import cell_shares
+from dpmodels.contract.conditions import parse as read
 from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.expectations import Gate
@@ -189,3 +191,31 @@ def test_random_rows_are_judged_as_plain_python_judges_them() -> None:
         for kind, sick, age, fee in zip(given["kind"], given["sick"], given["age"], given["fee"], strict=True)
     ]
     assert found.tolist() == wanted and 5 < 300 - sum(wanted) < 100
+
+
+def test_each_name_of_a_rule_that_is_no_column_is_said_and_the_columns_once() -> None:
+    for rule, faults in (
+        ("when sik = true then ages > 3", ["did you mean `sick`", "no column ages; did you mean `age`"]),
+        ("ages <= bed", ["did you mean `age`", "and `bed`, which is none either; did you mean `beds`"]),
+        ("age <= bed", ["names `bed`, which is no column; did you mean `beds`"]),
+    ):
+        schema, (fault,) = parse(CLINIC.format(rule=rule))
+        assert schema is None and all(one in fault.message for one in faults), fault
+        assert fault.message.count("sick, fee, age") <= 1
+
+
+def test_zeros_that_are_kept_exactly_are_named_by_a_rule_without_decimals() -> None:
+    text = CLINIC.replace("round: 2, ", "").replace("max: 120", "max: 120, zero_inflated: true")
+    schema, faults = parse(text.format(rule="when not sick then fee = 0"))
+    assert schema is not None, faults
+    (rule,) = schema.implications
+    table = pa.table({"sick": [False, True, False, None], "fee": [0.0, 5.5, 0.25, 3.0]})
+    assert keeping(rule, schema.columns, table).tolist() == [True, True, False, True]
+    for sign, shares in (("=", [0.0, 1.0]), ("!=", [1.0, 0.0])):
+        condition = read(f"fee {sign} 0", schema.columns)
+        cells = cell_shares([condition], schema.columns["fee"])
+        assert {*cells[:-1]} == {shares[0]} and cells[-1] == shares[1]  # the zeros are the last state
+    for value, advice in (("0", "or `zero_inflated: true`"), ("2.5", "write < or >")):
+        plain = text.replace("zero_inflated: true, dtype", "dtype").format(rule=f"when not sick then fee = {value}")
+        schema, (fault,) = parse(plain)
+        assert schema is None and advice in fault.message

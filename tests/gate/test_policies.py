@@ -117,3 +117,35 @@ def test_rows_that_break_a_formula_by_rounding_alone_are_counted_with_a_formula_
         assert gate.broken and (len(lines) == 1 and said in lines[0] if said else not lines), part
     instead = AMOUNTS.replace('"PART"', '"(amount * rate) / 100"').replace("PART", "(amount * rate) / 100")
     assert not check_raw(str(data), make(instead), 1).broken
+
+
+def test_a_file_that_rounds_halves_up_is_told_the_formulas_that_do(tmp_path: Path) -> None:
+    cents = [(cents, rate, (cents * rate + 50) // 100) for cents in (50, 70, 110, 130, 230, 4690) for rate in (30, 65)]
+    rows = [f"{c / 100},{rate},{part / 100},{round(c / 100 - part / 100, 2)}" for c, rate, part in cents]
+    (data := tmp_path / "sales.csv").write_text("\n".join(["amount,rate,part,rest", *rows]))
+    drafted = AMOUNTS.replace('"PART"', '"amount * rate / 100"').replace(
+        "PART", "round(amount * rate / 100 * 100) / 100"
+    )
+    up = "floor(amount * rate + 0.500001) / 100"
+    for batch_rows in (1, 100):
+        lines = {one.name: str(one) for one in check_raw(str(data), make(drafted), batch_rows).policies}
+        assert f"; `{up}` has the last decimal of the file in every row" in lines["part"]
+        assert f"; `amount - {up}` with `round: 2` holds in every row" in lines["rest"]
+    gate = check_raw(str(data), make(AMOUNTS.replace("PART", up)), 3)
+    assert not gate.broken and not gate.policies
+
+
+def test_a_share_whose_decimals_are_too_few_for_large_amounts_is_named_with_as_many_as_hold(tmp_path: Path) -> None:
+    (data := tmp_path / "refunds.csv").write_text("amount,refund\n90000.01,33333.33\n3,1.5\n70000.07,1234.56\n")
+    schema = """
+name: refunds
+columns:
+  amount: {type: number, min: 0.01, max: 100000, round: 2}
+  share: {type: number, min: 0, max: 1, round: DECIMALS, keep: drop, computed: "refund / amount"}
+  refund: {type: derived, formula: "share * amount", round: 2}
+"""
+    said = "is too coarse for it; with `round: 7` for `share` it holds in every row"
+    for decimals, is_said in (("5", True), ("6", True), ("4", False)):  # two further decimals are tried
+        lines = [str(one) for one in check_raw(str(data), make(schema.replace("DECIMALS", decimals)), 1).policies]
+        assert any(said in line for line in lines) == is_said, (decimals, lines)
+    assert not check_raw(str(data), make(schema.replace("DECIMALS", "7")), 1).broken

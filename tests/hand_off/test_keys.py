@@ -172,6 +172,16 @@ def test_a_public_key_in_a_private_ones_place_is_called_that(tmp_path: Path) -> 
             private_key(public, "key")
 
 
+def test_a_private_key_in_a_public_ones_place_is_called_that_and_left_unread(tmp_path: Path) -> None:
+    words = ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PUBLIC KEY")
+    for word in words:
+        (key := tmp_path / "own.pem").write_text(f"-----BEGIN {word}-----\nMC4C\n-----END {word}-----\n")
+        with refused(InvalidArgument, name="public_key") as told:
+            public_key(key)
+        assert ("this file holds a private key" in str(told.value)) == ("PRIVATE" in word)
+        assert "MC4C" not in str(told.value)
+
+
 def test_a_private_key_that_others_may_have_read_or_put_there_is_refused(tmp_path: Path) -> None:
     key, _ = write_key(tmp_path / "key.pem")
     assert private_key(key)

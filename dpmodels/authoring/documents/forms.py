@@ -6,11 +6,14 @@ from dpmodels.authoring.facts import DECIMAL_COMMA
 from dpmodels.authoring.marks import DECIMAL_POINT
 
 COUNT = r"(\d{1,3}(?:[ \u00a0\u202f\u2009.,'’]\d{3})+|\d+)"
-ROWS = re.compile(
-    rf"(?<![\w.,]){COUNT}\s*(?:to|and|bis|und|à|et|a|y|-|–)\s*{COUNT}\s+"
-    r"(?:rows|records|lines|zeilen|datensätzen?|lignes|enregistrements|filas|registros)\b",
+COUNTS = rf"(?<![\w.,]){COUNT}\s*(?:to|and|bis|und|à|et|a|y|-|–)\s*{COUNT}\s+"
+ROWS = "rows|records|lines|zeilen|datensätzen?|lignes|enregistrements|filas|registros"
+A_ROW = re.compile(
+    r"\b(?:(?:one|a|each|every) (?:row|line|record)|(?:eine|jede) zeile|(?:une|chaque) ligne|(?:una|cada) fila)\s*"
+    r"(?:is|=|:|stands for|ist|est|es)\s*(?:(?:one|a|an|eine?|une?|una)\s+)?([^\W\d]{3,})",
     re.IGNORECASE,
 )
+"""What one row is, so that so many of these are so many rows."""
 LONGEST = 80  # letters of a sentence that a comment quotes
 DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
 DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
@@ -20,7 +23,9 @@ NUMBER = re.compile(r"(?<![\d.,/])\d+(?:[ \u00a0\u202f.,]\d+)*(?![\d.,/]*\d)")
 
 def rows_in(text: str) -> tuple[int, int, str] | None:
     """Return how many rows a document says that its table has, and the words; None where none or two do."""
-    found = {tuple(int(re.sub(r"\D", "", one)) for one in match.groups()): match for match in ROWS.finditer(text)}
+    nouns = "".join(rf"|{noun}(?:e?[sn]|x)?" for noun in {*A_ROW.findall(text)})
+    counts = re.finditer(rf"{COUNTS}(?:{ROWS}{nouns})\b", text, re.IGNORECASE)
+    found = {tuple(int(re.sub(r"\D", "", one)) for one in match.groups()): match for match in counts}
     if len(found) != 1:
         return None
     ((least, most), match) = next(iter(found.items()))

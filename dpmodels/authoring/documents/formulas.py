@@ -9,11 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from dpmodels.authoring.documents.spans import NIGHTS, nights_in
 from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.facts import Columns
 from dpmodels.contract.formula import Misread, names_in
 
 SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "−": "-", "–": "-", "÷": "/", "\u00a0": " ", "\u202f": " "})
+TIMES = re.compile(r"(?<=[\w)])\s+x\s+(?=[\w(])", re.IGNORECASE)
+"""A letter that stands for a sign, where no column is called so."""
 LETTERS = r"[^\W\d]\w*"
 SUM = re.compile(rf"(?:{LETTERS}|\d+(?:\.\d+)?|\s|[-+*/()])+")
 BEHIND = re.compile(r"=|:\s")
@@ -48,18 +51,26 @@ def form_of(words: str) -> str:
     return f"{match['letters']}[0-9]{{{count}}}" if count else ""
 
 
+def with_other_letter(pattern: str) -> str:
+    """Return a pattern of keys with another first letter, so that none that is made is a documented one."""
+    return ("Z" if pattern.startswith("X") else "X") + pattern[1:]
+
+
 def with_formulas(columns: Columns) -> Columns:
     """Add the formulas that descriptions hold, to as many decimals as are documented, of the operands at least."""
-    states = states_of(columns)
+    states, nights = states_of(columns), nights_in(columns)
+    names_known = [*columns, nights] if nights else [*columns]
     formulas = {
-        name: "" if one.derived else formula_in(one.description, name, columns) or tariff_in(name, columns, states)
+        name: ""
+        if one.derived
+        else formula_in(one.description, name, names_known, nights) or tariff_in(name, columns, states, nights)
         for name, one in columns.items()
     }
     names = {name for name, formula in formulas.items() if formula}
     decimals = {name: one.decimals or 0 for name, one in columns.items()}
     for _ in range(SEVERAL):  # a rest is of its part, which is of the whole
         decimals |= {
-            name: decimals[name] or max(decimals[one] for one in names_in(formula))
+            name: decimals[name] or max(decimals.get(one, 0) for one in names_in(formula))
             for name, formula in formulas.items()
             if formula
         }
@@ -97,24 +108,29 @@ def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
     return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
 
 
-def formula_in(words: str, own: str, names: Collection[str]) -> str:
-    """Return the first formula of other columns that a description holds, as a schema writes it; empty without one."""
+def formula_in(words: str, own: str, names: Collection[str], nights: str = "") -> str:
+    """Return the first formula of other columns that a description holds, as a schema writes it; empty without one.
+
+    By nights, or days, words mean the column ``nights`` of the days between two dates, if no column is called so.
+    """
     others = [name for name in names if name != own]
-    for sentence in SENTENCE.split(words.translate(SIGNS)):
+    has_x = any(name.casefold() == "x" for name in names)
+    words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
+    for sentence in SENTENCE.split(words):
         for part in dict.fromkeys([BEHIND.split(sentence)[-1], sentence]):
-            if formula := _formula(part.strip(), others, BEHIND.search(sentence) is not None):
+            if formula := _formula(part.strip(), others, BEHIND.search(sentence) is not None, nights):
                 return formula
     return ""
 
 
-def _formula(text: str, names: Collection[str], is_led: bool) -> str:
+def _formula(text: str, names: Collection[str], is_led: bool, nights: str) -> str:
     """Read a sum of names, numbers and signs, all of whose names are columns; a slash alone may part two words."""
     operands = re.findall(rf"{LETTERS}|\d+(?:\.\d+)?", text)
     words = list(dict.fromkeys(re.findall(LETTERS, text)))
     is_sum = SUM.fullmatch(text) and re.search(r"[-+*/]", text)
     if not words or len(operands) < SEVERAL or not is_sum or not (is_led or re.search(r"\s[-+*]\s", text)):
         return ""
-    columns = {word: _column(word, names) for word in words}
+    columns = {word: _column(word, names) or (nights if NIGHTS.fullmatch(word) else "") for word in words}
     if not all(columns.values()) or len({*columns.values()}) < len(columns):
         return ""
     formula = re.sub(LETTERS, lambda word: columns[word[0]], " ".join(text.split()))

@@ -1,12 +1,13 @@
 """What documents say of rows and of the table as a whole, written into a draft for a person to confirm."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft
+from dpmodels.authoring.column import CONFIRM, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft
 from dpmodels.authoring.documents.rules import Rule, rules_in
 from dpmodels.authoring.documents.spans import Span, span_in
 from dpmodels.authoring.documents.worded import ANSWERS
@@ -70,7 +71,7 @@ def _with_days(
         if name != own:
             yield name, one
             continue
-        kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED))
+        kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED) and remark != MAY_BE_ANSWERS)
         offer = "a suggestion that was accepted: " if accept else SUGGESTED
         taken = "" if accept else f"; {BOTH.format(other=span.name)}"
         yield own, ColumnDraft({**span.date, **mark}, (*kept, f"{offer}{because}{taken}"))
@@ -81,7 +82,9 @@ def _of_answers(description: str) -> str:
     """Say that answers come back as true and false, in the words that a description has for them."""
     found = ANSWERS.search(description)
     pair = [found[1], found[2]] if found else ["Y", "N"]
-    return OF_ANSWERS.format(words=" and ".join(pair) if found else "yes and no", values=", ".join(pair))
+    return OF_ANSWERS.format(
+        words=" and ".join(pair) if found else "yes and no", values=", ".join(map(json.dumps, pair))
+    )
 
 
 def _rule_lines(rules: Sequence[Rule], accept: bool) -> Iterator[str]:

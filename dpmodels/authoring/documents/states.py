@@ -21,6 +21,8 @@ FILLING = (
 )
 EMPTY_WORDS = frozenset(FILLING.split())
 """Words that say nothing of which value is meant."""
+IS = ("is", "ist", "est", "es")
+"""Verbs between a column of two answers and its answer, as in `complaint is yes`."""
 NOT = re.compile(r"(?:not|nicht|kein|keine|non|pas|no)\s+", re.IGNORECASE)
 LABEL = r"(?<!\w){}\s*(?:\(([^()]{{1,60}})\)|=\s*([^=,;|()]{{1,60}}))"
 
@@ -93,7 +95,11 @@ def yes_of(keys: Mapping[str, Any]) -> Any:
 def _words(name: str, keys: Mapping[str, Any], description: str) -> Iterator[tuple[str, Any]]:
     """Yield the words for the values of a column: themselves, their labels, and for a yes the column's own name."""
     if (yes := yes_of(keys)) is not None:
-        yield re.sub(r"[\W_]+", " ", name), yes
+        words = re.sub(r"[\W_]+", " ", name)
+        yield words, yes
+        no = False if yes is True else next(one for one in keys["values"] if one != yes)
+        for verb in IS:
+            yield from ((f"{words} {verb} {answer}", yes if says_yes else no) for answer, says_yes in ANSWER_OF.items())
         return
     values = keys.get("values")
     if keys.get("type") != "categorical" or not isinstance(values, list | tuple):

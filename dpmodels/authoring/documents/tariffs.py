@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from dpmodels.authoring.documents.spans import NIGHTS
 from dpmodels.authoring.documents.states import State, States
 from dpmodels.authoring.facts import Columns, Facts
 from dpmodels.authoring.headings import folded
@@ -11,7 +12,9 @@ from dpmodels.contract.derivation.tariff import written_table
 SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|\s[–—]\s")
 PRICE = r"(?P<price>\d+(?:[.,]\d{1,2})?)\s*(?:[€$£]|euros?|eur|cents?|dollars?|francs?|chf)?"
 EACH = re.compile(
-    rf"{PRICE}\s+(?:for (?:each|every)|per|each|je|pro|für jede[nrs]?|pour chaque|par|por cada|por)\s+(?P<piece>\w+)",
+    rf"(?:[^\W\d]+:\s+)?{PRICE}\s+(?:for (?:each|every)|per|each|je|pro|für jede[nrs]?|pour chaque|par|por cada|por)"
+    r"\s+(?P<piece>\w+)(?:\s+(?:and|und|et|y)\s+(?P<second>\w+))?"
+    r"(?:\s+(?:with|if|when|mit|bei|wenn|avec|si|con)\s+(?P<state>.+))?",
     re.IGNORECASE,
 )
 BUT = re.compile(
@@ -19,6 +22,7 @@ BUT = re.compile(
     r"(?P<state>.+)",
     re.IGNORECASE,
 )
+ELSE = re.compile(rf"(?:else|otherwise|sonst|sinon|si no)\s*:?\s+{PRICE}", re.IGNORECASE)
 COMMA = re.compile(r",\s+(?![^()]*\))")
 
 
@@ -29,19 +33,33 @@ def states_of(columns: Columns) -> States:
     )
 
 
-def tariff_in(own: str, columns: Columns, states: States) -> str:
-    """Return the formula of a price by the piece, perhaps another one by the value of a category; empty without one."""
+def tariff_in(own: str, columns: Columns, states: States, nights: str = "") -> str:
+    """Return the formula of a price by the piece, perhaps another one by the value of a category; empty without one.
+
+    A price that is paid in some rows is read where words say what is paid else.
+    """
     for sentence in SENTENCE.split(columns[own].description):
         first, *others = (part.strip() for part in COMMA.split(sentence))
         match = EACH.fullmatch(first)
-        piece = _counted(match["piece"], own, columns) if match else ""
-        if match is None or not piece:
+        words = [match[part] for part in ("piece", "second") if match[part]] if match else []
+        pieces = [_counted(word, own, columns) or (nights if NIGHTS.fullmatch(word) else "") for word in words]
+        if match is None or not all(pieces) or len({*pieces}) < len(pieces):
             continue
-        prices = [(but["price"], states.named(but["state"], own)) for part in others if (but := BUT.fullmatch(part))]
-        table = _table(match["price"], [(price, one) for price, one in prices if one], columns)
-        if len(prices) == len(others) and table:
-            return f"{piece} * {table}"
+        table = _prices(match, others, own, columns, states)
+        if table:
+            return f"{' * '.join(pieces)} * {table}"
     return ""
+
+
+def _prices(first: re.Match[str], others: list[str], own: str, columns: Columns, states: States) -> str:
+    """Write the price of a piece, by the value of the category that tells it; empty where a part is not understood."""
+    if first["state"]:
+        state, rest = states.named(first["state"], own), [ELSE.fullmatch(part) for part in others]
+        is_read = state is not None and len(rest) == 1 and rest[0] is not None
+        return _table(rest[0]["price"], [(first["price"], state)], columns) if is_read and rest[0] and state else ""
+    prices = [(but["price"], states.named(but["state"], own)) for part in others if (but := BUT.fullmatch(part))]
+    table = _table(first["price"], [(price, one) for price, one in prices if one], columns)
+    return table if len(prices) == len(others) else ""
 
 
 def _keys(facts: Facts) -> Mapping[str, object]:

@@ -170,6 +170,7 @@ def _cells(words: str) -> Iterator[Cell]:
         yield Cell("range", interval[0])
         rest = words.replace(interval[0], ";")
     found = [cell for place, part in enumerate(_phrases(rest)) for cell in _cells_of(part, place == 0)]
+    found = [] if not lists and _names_a_type(words) else found
     yield from found
     if not lists and not interval and all(cell.heading == "type" and kind_of(cell.text) != "boolean" for cell in found):
         yield from list(filter(None, map(_bare_list, _parts(words))))[:1]
@@ -227,9 +228,22 @@ def _bare_list(part: str) -> Cell | None:
     if not members or any(" " in member for member in members) or not is_several or ";" in part:
         return None
     units = [one for one in members if len(one) > 1 and A_UNIT.fullmatch(one)]
-    if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) or A_TYPE.fullmatch(one) for one in members):
+    if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) for one in members):
+        return None
+    if any(map(A_TYPE.fullmatch, members)) and not _names_a_type(part):
         return None
     return Cell("values", " | ".join(members), "|" in part)
+
+
+def _names_a_type(words: str) -> bool:
+    """Tell whether a whole sentence lists values of which one is called as a type: `single, double or suite`."""
+    part = STOP.split(words)[0].strip()
+    members = _members(part) if LAST_OF_LIST.search(part) else []
+    return (
+        len(members) >= FEW
+        and not any(" " in one for one in members)
+        and (sum(A_TYPE.fullmatch(one) is not None for one in members) == 1)
+    )
 
 
 def _cells_of(phrase: str, is_first: bool = False) -> list[Cell]:

@@ -4,7 +4,7 @@ Privacy: what a condition holds was written by whoever asks, and the examples ar
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.columns import Datetime, Discrete, Integer, Number, names_of
@@ -257,3 +257,24 @@ def _example(name: str, columns: Mapping[str, Any], sign: str = ">") -> str:
     if not isinstance(column, Discrete):
         return ""
     return f"{name}{sign if sign in EQUAL else '='}{next(iter(names_of(column)), 'VALUE')}"
+
+
+def conditions_of(sides: Sequence[Sequence[str]], columns: Mapping[str, Any]) -> list[tuple[Condition, ...]]:
+    """Read the conditions of the sides of a rule.
+
+    Raises:
+        Unsuitable: one is none; the faults of all of them are named, and the columns that there are once.
+    """
+    read, faults = list[tuple[Condition, ...]](), list[str]()
+    for side in sides:
+        conditions = list[Condition]()
+        for part in side:
+            try:
+                conditions.append(parse(part, columns))
+            except Unsuitable as fault:
+                words = re.sub(r"(there is no column [^,]+), but [^;]+", r"\1", str(fault)) if faults else str(fault)
+                faults.append(words)
+        read.append(tuple(conditions))
+    if faults:
+        raise Unsuitable("; ".join(faults))
+    return read
