@@ -7,7 +7,6 @@ from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import TYPES
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.authoring.type_words import kind_of
-from dpmodels.contract.columns import FOLLOWS_NONE
 from dpmodels.contract.discovery import WORD
 from dpmodels.errors import Unsuitable
 from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
@@ -65,4 +64,4 @@ def _check(name: str, keys: Mapping[str, Any]) -> None:
 
 
 def _is_of_others(message: str) -> bool:
-    return any(words in message for words in ("is no column", "must be a categorical or boolean column", FOLLOWS_NONE))
+    return any(words in message for words in ("is no column", "must be a categorical or boolean column"))

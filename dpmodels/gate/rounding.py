@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpmodels.codec.derive import follows, off_by_one_unit, otherwise_rounded, with_computed
 from dpmodels.contract.columns import computed
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.formula import parsed
+from dpmodels.contract.formula import Misread, parsed
 from dpmodels.contract.schema import Schema
 from dpmodels.limits import LONGEST_FORMULA
 
@@ -50,7 +50,7 @@ class Rounding:
 
     def __init__(self, name: str, schema: Schema) -> None:
         self.name, self._schema, self._column = name, schema, schema.derived[name]
-        self._breaking = dict.fromkeys(_otherwise(self._column), 0)
+        self._breaking = dict.fromkeys(filter(_is_read, _otherwise(self._column)), 0)
         self._finer = dict.fromkeys(_with_finer_shares(self._column, schema), 0)
         self._broken = self._near = 0
 
@@ -115,7 +115,7 @@ class LastDecimals:
 
     def __init__(self, name: str, schema: Schema) -> None:
         self._name, self._schema, self._column = name, schema, schema.derived[name]
-        self._differing = dict.fromkeys(_as_files_round(self._column), 0)
+        self._differing = dict.fromkeys(filter(_is_read, _as_files_round(self._column)), 0)
 
     @property
     def text(self) -> str:
@@ -169,6 +169,15 @@ def _halves_up(formula: str) -> str:
     return f"floor({NOTHING.sub('', formula)} + {HALF})"
 
 
+def _is_read(formula: str) -> bool:
+    """Tell whether a schema takes a formula, which is longer and deeper than the one that it is made of."""
+    try:
+        parsed(formula)
+    except Misread:
+        return False
+    return len(formula) <= LONGEST_FORMULA
+
+
 def _as_files_round(column: Derived) -> Iterator[str]:
     """Yield formulas that round to the column's decimals themselves: halves up, or as ``round`` does."""
     formula, power = str(column.formula), 10 ** (column.round or 0)
@@ -182,8 +191,7 @@ def _as_files_round(column: Derived) -> Iterator[str]:
         units = part if power == 1 else f"{part} * {power}"
     for rounded in (_halves_up(units), f"round({units})"):
         written = rounded if power == 1 else f"{rounded} / {power}"
-        if len(written) <= LONGEST_FORMULA:
-            yield written
+        yield written
 
 
 def _otherwise(column: Derived) -> Iterator[str]:
@@ -193,7 +201,7 @@ def _otherwise(column: Derived) -> Iterator[str]:
         yield WHOLE.sub(r"round(\1 / \2 * \2) / \2", formula)
     if ROUND.search(formula):
         up = ast.unparse(_HalvesUp().visit(copy.deepcopy(parsed(formula))))
-        yield from [up] * (len(up) <= LONGEST_FORMULA)
+        yield up
         yield ROUND.sub("(", formula)
         yield ROUND.sub("floor(", formula)
     else:

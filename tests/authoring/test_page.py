@@ -101,7 +101,7 @@ def test_the_schemas_of_the_page_have_no_faults(tmp_path: Path) -> None:
     assert run_cli("validate", tmp_path / "claims.csv", "--schema", tmp_path / "claims.yaml")[0] == 0
     (tmp_path / "s.yaml").write_text(block)
     assert lint(tmp_path / "s.yaml") == []
-    assert len(recipes) == 3
+    assert len(recipes) == 4
     for recipe in recipes:
         beside = "" if "  admitted:" in recipe else "  admitted: {type: datetime, min: 2015-01-01, max: 2024-12-31}\n"
         (tmp_path / "recipe.yaml").write_text(f"name: x\n{recipe}{OF_RECIPES}{beside}")

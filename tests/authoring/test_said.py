@@ -1,5 +1,6 @@
 """What descriptions say of other columns, and documents of the whole table, is offered in a draft, to be confirmed."""
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +9,8 @@ import pytest
 import yaml
 
 from dpmodels.authoring.documents.forms import date_format_in, has_comma, rows_in
-from dpmodels.authoring.documents.rules import rules_in
+from dpmodels.authoring.documents.offered import _rule_lines
+from dpmodels.authoring.documents.rules import Rule, rules_in
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import parse
 
@@ -216,3 +218,16 @@ def test_text_of_a_typed_table_is_drafted_as_dates_and_times_of_a_code_book(tmp_
 def test_rows_are_counted_by_what_one_row_is(words: str, least: int | None) -> None:
     counted = rows_in(words)
     assert (counted and counted[0]) == least
+
+
+def test_what_a_document_denies_says_no_form_and_a_list_of_codes_no_decimal_comma() -> None:
+    assert date_format_in("jour, JJ/MM/AAAA") == "%d/%m/%Y" and not date_format_in("never written as DD/MM/YYYY.")
+    assert has_comma("1,00 à 1 200,00") and has_comma("12,35 et 7,12") and not has_comma("Codes 1,2 or 3,4 or 1,3")
+    begun = time.perf_counter()
+    assert rows_in(" ".join(f"{100 + i % 800}" for i in range(40_000))) is None and not has_comma("1" * 40_000 + "/1")
+    assert time.perf_counter() - begun < 2, "a long list of codes takes no time that grows with its square"
+
+
+def test_a_value_with_a_line_end_in_it_ends_no_comment() -> None:
+    (line,) = [*_rule_lines([Rule("fee", "when c = A\nb then fee = 0", "0 if A b")], accept=False)][2:]
+    assert len(line.splitlines()) > 1 and all(one.startswith("# ") for one in line.splitlines())

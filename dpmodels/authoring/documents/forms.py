@@ -5,7 +5,7 @@ import re
 from dpmodels.authoring.facts import DECIMAL_COMMA
 from dpmodels.authoring.marks import DECIMAL_POINT
 
-COUNT = r"(\d{1,3}(?:[ \u00a0\u202f\u2009.,'’]\d{3})+|\d+)"
+COUNT = r"(\d{1,3}(?:[ \u00a0\u202f\u2009.,'’]\d{3}){1,3}|\d{1,12})"
 COUNTS = rf"(?<![\w.,]){COUNT}\s*(?:to|and|bis|und|à|et|a|y|-|–)\s*{COUNT}\s+"
 ROWS = "rows|records|lines|zeilen|datensätzen?|lignes|enregistrements|filas|registros"
 A_ROW = re.compile(
@@ -17,8 +17,11 @@ A_ROW = re.compile(
 LONGEST = 80  # letters of a sentence that a comment quotes
 DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
 DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
-CENTS = re.compile(r",\d0$")
-NUMBER = re.compile(r"(?<![\d.,/])\d+(?:[ \u00a0\u202f.,]\d+)*(?![\d.,/]*\d)")
+ZERO_CENTS, CENTS = re.compile(r",\d0$"), re.compile(r",\d\d$")
+NUMBER = re.compile(r"(?<![\d.,/])\d{1,12}(?:[ \u00a0\u202f.,]\d{1,12}){0,4}(?![\d.,/]{0,20}\d)")
+SPAN = re.compile(r"(?<![\w.,])\d{1,12},\d{1,6} ?(?:to|bis|à|a|hasta|–|-) ?\d{1,12},\d{1,6}(?![\w.,])", re.IGNORECASE)
+DENIED = re.compile(r"\b(?:not|never|no|nor|nicht|nie|kein\w*|ne|pas|jamais|nunca|sin)\b[^.;\n]*$", re.IGNORECASE)
+"""What before a form, in its sentence, may say that nothing is written so."""
 
 
 def rows_in(text: str) -> tuple[int, int, str] | None:
@@ -39,6 +42,8 @@ def date_format_in(text: str) -> str:
     """Return how dates are written, of a form such as `JJ/MM/AAAA`; empty where none or two are."""
     found = set()
     for match in DATE.finditer(text):
+        if DENIED.search(text, max(0, match.start() - LONGEST), match.start()):
+            continue
         mark = match[2] or match[6]
         found.add(f"%d{mark}%m{mark}%Y" if match[1] else f"%m{mark}%d{mark}%Y")
     return found.pop() if len(found) == 1 else ""
@@ -48,5 +53,8 @@ def has_comma(text: str) -> bool:
     """Tell whether prose writes decimals behind a comma, as `1,00`, and none behind a point."""
     numbers = [re.sub(r"[ \u00a0\u202f\u2009]", "", number) for number in NUMBER.findall(text)]
     with_commas = [one for one in numbers if DECIMAL_COMMA.fullmatch(one)]
-    is_sure = len(with_commas) > 1 or any(CENTS.search(one) for one in with_commas)
+    cents = sum(CENTS.search(one) is not None for one in with_commas)
+    is_sure = (
+        cents > 1 or any(map(ZERO_CENTS.search, with_commas)) or SPAN.search(text) is not None
+    )  # of `1,2` a list of codes may be made too
     return is_sure and not any(map(DECIMAL_POINT.fullmatch, numbers))

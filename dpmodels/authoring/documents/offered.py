@@ -97,7 +97,8 @@ def _rule_lines(rules: Sequence[Rule], accept: bool) -> Iterator[str]:
     for rule in rules:
         line = write_yaml([rule.text], default_flow_style=False, width=10_000).rstrip()
         words = f'{rule.column}: "{rule.clause}"' + (f", {CONVERSE}" if rule.is_converse else "")
-        yield f"{'# ' if rule.is_converse else mark}{line}  # {_plain(words)}"
+        lines = f"{line}  # {_plain(words)}".splitlines()  # of a value with a line end in it there are several
+        yield "\n".join(f"{'# ' if rule.is_converse else mark}{one}" for one in lines)
 
 
 def _plain(words: str) -> str:

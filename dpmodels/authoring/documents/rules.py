@@ -7,6 +7,7 @@ column. All are offered as comments, for a person to take; a clause that looks l
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -42,6 +43,8 @@ LOOKS_LIKE_ONE = re.compile(
     r"^(?:half|a third|a quarter|twice|double|la moitié|die hälfte|la mitad) (?:of|de|der|des|du)\b",
     re.IGNORECASE,
 )
+MOST_CLAUSES = 100
+"""Clauses of a description that are read."""
 WIDE = {"integer": (-(10**9), 10**9), "number": (-1e9, 1e9), "datetime": ("1900-01-01", "2200-12-31")}
 
 
@@ -67,7 +70,7 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
         if name not in columns or keys[name].get("type") == "derived":
             continue
         before = list[State]()
-        for clause in _clauses(words):
+        for clause in islice(_clauses(words), MOST_CLAUSES):
             found = [one for one in _read(name, keys[name], clause, states, before) if _is_sound(one, columns)]
             rules += [one for one in found if one.text not in {each.text for each in rules}]
             if not found and LOOKS_LIKE_ONE.search(clause):
