@@ -96,7 +96,8 @@ class Report:
         Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
         of schemas without a target, have no rates.
         """
-        from dpmodels.pages.figures.rates import counting, with_rows
+        from dpmodels.pages.figures.rate_groups import counting
+        from dpmodels.pages.figures.rates import with_rows
 
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
@@ -181,6 +182,8 @@ def _verdict(relation: "Relation", is_likely: bool) -> str:
         return "ruled"
     if relation.is_kept:
         return "kept"
+    if relation.is_stronger:
+        return "stronger"
     return "weaker" if relation.is_certain else "likely" if is_likely else "hidden"
 
 

@@ -124,6 +124,8 @@ def _fit(quality: Mapping[str, Any]) -> str:
     if not looks:
         return ""
     pairs = f" There for certain, and weaker in these rows than as released: {', '.join(weaker)}." if weaker else ""
+    if stronger := quality.get("stronger", ()):
+        pairs += f" There for certain, and stronger by more than a quarter: {', '.join(stronger)}."
     if far := list(dict.fromkeys(look_in_words(one["look"], numbered=False) for one in looks if not fits(one))):
         return f"The synthetic rows are farther from the released {listed(far)} than noise explains.{pairs}"
     said = "Summed over all counts, the synthetic rows are as close to what was released as its noise allows"
