@@ -8,7 +8,7 @@ from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
-from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
+from dpmodels.pages.asked.questions import ANSWERED, DECISIONS_ON_GROUPS, ROLES, UNSIGNED, answers
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -222,6 +222,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "large_delta": delta_warning(facts),
         "fields": counts_of(facts["given"]),
         "unsigned": UNSIGNED,
+        "on_groups": DECISIONS_ON_GROUPS,
         "words": words_of(facts),
         "left_out": listed(facts["content"].get("left_out", ())),
         "made_anew": [

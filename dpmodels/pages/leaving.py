@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_in_words
 from dpmodels.pages.asked.prompts import prompts
-from dpmodels.pages.card_words import cut, delta_warning, is_record
+from dpmodels.pages.card_words import brief, cut, delta_warning, is_record
 from dpmodels.plural import counted
 
 FILES = "files may leave"
@@ -45,6 +45,8 @@ READ_OFF, TAKEN = (
 INSTEAD = "Ask for a law or a form that sets them, or for a new release that discovers them."
 OF_PERSONS = "from whoever collected the data, proof that nobody has several records, or a new release of users"
 """What an officer asks where the unit is a record: nacre sees no persons in records."""
+SINGLE = "a decision about a single person, and a search for one"
+"""What no synthetic rows may be used for."""
 MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
@@ -102,6 +104,33 @@ def bounds_to_obtain(content: Mapping[str, Any]) -> str:
     return f"from whoever wrote the schema, that no bound or list of values of {of_all} was read off real rows: {named}"
 
 
+def purpose_to_hold(facts: Mapping[str, Any]) -> str:
+    """Repeat what rows must not be used for, against which somebody holds the declared purpose; empty of no rows."""
+    if not (never := facts["quality"].get("uses", {}).get("never", ())):
+        return ""
+    named = f": “{brief(purpose)}”" if (purpose := facts["given"].get("purpose", "")) else ", which nobody stated"
+    return (
+        f"from the controller, that the purpose is none of this. These rows must not be used for: {SINGLE}; "
+        f"{'; '.join(never)}. Hold the purpose against it{named}"
+    )
+
+
+def rules_to_obtain(facts: Mapping[str, Any]) -> str:
+    """Say what declared rules and formulas tell of the real rows, and ask who checked them; empty without any."""
+    content, rules = facts["content"], len(facts["quality"].get("rules", ()))
+    formulas = sum(one["type"] == "derived" for one in content.get("columns", ()))
+    named = [counted(number, noun) for number, noun in ((rules, "rule"), (formulas, "formula")) if number]
+    if not named:
+        return ""
+    return (
+        f"from whoever wrote the schema, who checked that its {' and '.join(named)} are public: nacre refuses, before "
+        "any charge, raw rows that break one, so whoever reads schema.yaml knows that each holds in the real rows too. "
+        "A null keeps a formula, and of two columns a rule; in a rule a value that `outside` clips or replaces "
+        "(`other`, `nearest`) counts as what stands for it, and rows that it leaves out (`reject-row`) break none; a "
+        "formula is held against values as they were written, of all rows, where the raw file has its column"
+    )
+
+
 def warnings(facts: Mapping[str, Any]) -> list[str]:
     """Return what an officer weighs first: bounds that are the data, and a delta that is large for so many records."""
     content, delta = facts["content"], delta_warning(facts)
@@ -119,6 +148,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
+        *filter(None, [purpose_to_hold(facts), rules_to_obtain(facts)]),
         *([OF_PERSONS] if is_record(facts["hand_off"]) else []),
         "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
         "taken out of it before",
