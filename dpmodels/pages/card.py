@@ -68,7 +68,7 @@ FEW_CLIENTS = 2
 
 MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
-PUBLIC_SCHEMA = "the public schema"
+DECLARED_SCHEMA = "the declared schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
 UNCOUNTED = ("identifier", "derived")
 """Types of columns that no count of columns has, here and in a report's headline and tiles."""
@@ -216,7 +216,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
         "cautions": meanings_of(cautions_of(facts)),
-        "limits": [one.replace(PUBLIC_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
+        "limits": [one.replace(DECLARED_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
         "at_making": coded(AT_MAKING),
         "read_off": read_off_in_words(facts["content"].get("sources", ()), names_of(facts["content"])),
         "large_delta": delta_warning(facts),

@@ -16,7 +16,7 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, UNKNOWN, PartOff, errors_of, words_by_kind
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
@@ -43,8 +43,6 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-UNKNOWN = "not known"
-"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 MOST_PAIRS, MOST_ABSENT = 3, 4
 """Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
@@ -323,10 +321,10 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
             by_measure[UNKNOWN] = _avoided(known, figure)
-        for measure, some in by_measure.items():
-            group = (*some,), measure
-            words.setdefault(group, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
-            bounds.setdefault(group, []).extend(within[name] for name in some if name in within)
+        for measure, every in by_measure.items():
+            for some, said in words_by_kind(known.report, figure, every):
+                words.setdefault(((*some,), measure), []).extend(said)
+                bounds.setdefault(((*some,), measure), []).extend(within[name] for name in some if name in within)
     for (names, measure), figures in words.items():
         if names:
             bound = _bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
