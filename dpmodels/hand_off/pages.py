@@ -110,20 +110,37 @@ def _place(page: bytes, written: bytes) -> str:
 def places_of_changes(folder: Path, manifest: Manifest, changed: Collection[str]) -> dict[str, str]:
     """Say where pages that are not of their hashes were changed, by their names, as far as they can be made again.
 
-    That is where this version has their layout, and card and report are the ones that the manifest names.
+    That is where this version has their layout, and card and report are the ones that the manifest names. Where card or
+    report was changed, a page that is as it was made says where its facts are others.
     """
     from dpmodels.pages.page import LAYOUT
 
-    if manifest.layout != LAYOUT or {REPORT, CARD} & {*changed} or not {REPORT_PAGE, *PAGES} & {*changed}:
+    if manifest.layout != LAYOUT or not {REPORT, CARD, REPORT_PAGE, *PAGES} & {*changed}:
         return {}
     try:
         report, card = read_json(_read(folder, REPORT, LARGEST_REPORT)), read_json(_read(folder, CARD, LARGEST_CARD))
         if not (_is_short(report) and _is_short(card)):
             return {}
+        if {REPORT, CARD} & {*changed}:
+            return dict(_places_of_facts(folder, card, report, changed))
         renders = [(name, render) for name, render in _renders(card, report) if name in changed]
         return {name: _place(render().encode(), _read(folder, name, LARGEST_PAGE)) for name, render in renders}
     except Exception:  # facts of any shape may lie there, as in ``compare_pages``
         return {}
+
+
+def _places_of_facts(
+    folder: Path, card: Mapping[str, Any], report: Mapping[str, Any], changed: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield card and report, as far as they were changed, with where the first whole page says other than they do."""
+    seen = set[str]()
+    for name, render in _renders(card, report):
+        of = REPORT if name == REPORT_PAGE and REPORT in changed else CARD
+        if of in changed and name not in changed and of not in seen:
+            page, written = render().encode(), _read(folder, name, LARGEST_PAGE)
+            if page != written:
+                seen.add(of)
+                yield of, f"and {name}, which is as it was, says something else, {_place(page, written)}"
 
 
 def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:

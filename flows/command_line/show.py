@@ -20,7 +20,7 @@ from dpmodels.hand_off.verification import VERIFIED
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
-from dpmodels.pages.leaving import FILES, leaving
+from dpmodels.pages.leaving import FILES, REFUSED, leaving
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
@@ -307,6 +307,9 @@ def show_verified(
     if verified.faults and as_json:
         signature = verified.signature_beside_faults
         print_json({"verdict": verified.verdict, "faults": verified.faults, "signature": signature})
+    elif verified.faults:
+        echo(verified.headline)
+        echo(f"{FILES}: {REFUSED}")
     for fault in verified.faults:
         echo(fault, err=True)
     if verified.faults:
