@@ -1,7 +1,16 @@
 """What a check says beside an officer's signature: what nobody declared, and whether a unit is a person."""
 
-from dpmodels.hand_off.manifest import Manifest
+from dpmodels.hand_off.manifest import Manifest, printable
+from dpmodels.hand_off.signature import NOBODY_AGREED
+from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
+
+
+def say_declared(manifest: Manifest, check: Verification) -> None:
+    """Repeat what is declared; beside an officer's signature that the files may leave, say what is not."""
+    check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
+    if check.agreed != NOBODY_AGREED:
+        check.undeclared, check.persons = undeclared(manifest), of_persons(manifest)
 
 
 def undeclared(manifest: Manifest) -> str:

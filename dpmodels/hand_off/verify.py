@@ -28,8 +28,8 @@ from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages, places_of_changes
-from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED, SIGNATURE, UNSOUND, check_agreed, check_signature
-from dpmodels.hand_off.undeclared import of_persons, undeclared
+from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, check_agreed, check_signature
+from dpmodels.hand_off.undeclared import say_declared
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
@@ -81,9 +81,7 @@ def verify_hand_off(
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
-    check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
-    if check.agreed != NOBODY_AGREED:
-        check.undeclared, check.persons = undeclared(manifest), of_persons(manifest)
+    say_declared(manifest, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return check
 
