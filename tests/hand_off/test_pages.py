@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,27 @@ def test_a_page_that_was_changed_is_named_with_the_heading_and_the_state_of_the_
     assert verify_hand_off(hand_off).signature_beside_faults.startswith("that of manifest.json holds, by a key")
     other = write_key(tmp_path / "other.pem")[1]
     assert verify_hand_off(hand_off, other).signature_beside_faults == UNSOUND
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "change"),
+    [
+        ("report.json", "report.html", lambda facts: facts["columns"][0].update(name="other")),
+        ("model-card.json", "model-card.html", lambda facts: facts["given"].update(contact="other")),
+        ("report.json", "", lambda facts: None),  # the same facts in other bytes
+        ("report.json", "", lambda facts: facts.clear()),
+    ],
+)
+def test_facts_that_were_changed_are_named_with_the_place_of_a_whole_page(
+    tmp_path: Path, name: str, page: str, change: Callable[[dict[str, Any]], None]
+) -> None:
+    shutil.copytree(NEWEST, tmp_path / "own")
+    facts = json.loads((tmp_path / "own" / name).read_text())
+    change(facts)
+    (tmp_path / "own" / name).write_text(json.dumps(facts))
+    (fault,) = [one for one in verify_hand_off(tmp_path / "own").faults if one.startswith(f"{name} was changed")]
+    place = f", and {page}, which is as it was, says something else, first "
+    assert place in fault if page else fault == f"{name} was changed"
 
 
 def test_where_a_page_differs_is_a_heading_and_a_row() -> None:

@@ -333,6 +333,9 @@ def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
     words = "means, totals and 99 % quantiles of"
     assert f"{words} age (within 4 %)" in said(sorted_columns.good)
     assert f"{words} pay (within 18 %)" in said(sorted_columns.care)
+    sorted_columns = uses(report({**columns[0], "clock": 3600.0}, columns[1]))
+    assert sorted_columns is not None
+    assert "means and 99 % quantiles of age" in said(sorted_columns.good) and "totals" not in said(sorted_columns.good)
 
 
 def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> None:
