@@ -93,13 +93,13 @@ def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, che
 
         check_product(folder, manifest, contract, check)
     check_method(manifest, check)
-    _name_places(folder, manifest, check)
+    _name_places(folder, manifest, contract, check)
 
 
-def _name_places(folder: Path, manifest: Manifest, check: Verification) -> None:
+def _name_places(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
     """Add to the faults of pages that are not of their hashes, under which heading they first differ."""
     changed = {name for name in manifest.artifacts if f"{name} {CHANGED}" in check.faults}
-    for name, place in places_of_changes(folder, manifest, changed).items():
+    for name, place in places_of_changes(folder, manifest, changed, contract).items():
         check.faults[check.faults.index(f"{name} {CHANGED}")] += f", {place}"
 
 

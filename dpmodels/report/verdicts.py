@@ -140,7 +140,7 @@ def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
     if weaker := sum(one.is_weakened for one in certain):
         said += f", in {weaker:,} of these by less in these rows than as released"
     if stronger := sum(one.is_stronger for one in certain):
-        said += f", in {stronger:,} {'' if weaker else 'of these '}by more than a quarter more"
+        said += f", in {stronger:,} {'of them' if weaker else 'of these'} by over a quarter more"
     if (target := facts["pairs"].get("target")) is not None:
         of_target = [one.is_certain for one in every if target in one.columns]
         said += f"; with {facts['columns'][target]['name']} (the target) in {sum(of_target):,} of {len(of_target):,}"

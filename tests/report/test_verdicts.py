@@ -63,7 +63,7 @@ def test_a_headline_counts_what_is_not_resolved_and_the_relations_that_stand_out
     )
     stronger = [distances[0], [*distances[1][:7], 0.7, 0.01, 0.02], distances[2]]
     said = headline(report(column("a"), column("b"), column("c"), pairs={"distances": stronger}))
-    assert said.endswith("more than noise shows, in 1 of these by more than a quarter more.")
+    assert said.endswith("more than noise shows, in 1 of these by over a quarter more.")
     assert "the target" not in headline(report(column("a"), column("b"), pairs={"distances": distances[:1]}))
     before = [one[:6] for one in distances]
     assert "noise shows" not in headline(report(column("a"), column("b"), column("c"), pairs={"distances": before}))
