@@ -78,9 +78,8 @@ def in_words(error: PartOff) -> str:
     """Write within what a figure is, and how far off it is at the farthest; of what is next to no limit, no number."""
     if error.counted > MOST_RELATIVE:
         return UNKNOWN
-    words = "at least " * error.is_cut + percent_up(max(error.stated, LEAST), MOST_RELATIVE)
-    may_be = f", up to {percent_up(error.farthest, MOST_RELATIVE)}" * (error.farthest > max(error.stated, LEAST))
-    return words + may_be
+    stated, farthest = (percent_up(max(one, LEAST), MOST_RELATIVE) for one in (error.stated, error.farthest))
+    return "at least " * error.is_cut + stated + f", up to {farthest}" * (farthest != stated)
 
 
 def words_by_kind(report: Facts, figure: str, names: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
