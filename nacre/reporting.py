@@ -118,7 +118,8 @@ class Report:
 
         - ``first`` and ``second``, the columns;
         - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if they
-          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there;
+          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there,
+          ``stronger`` if by more than a quarter more so, and more than noise explains;
           ``likely`` if that stands out of the noise less clearly, so that one in ten of these may be noise; ``hidden``
           if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
