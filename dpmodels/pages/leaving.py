@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_in_words
 from dpmodels.pages.asked.prompts import prompts
-from dpmodels.pages.card_words import brief, cut, delta_warning, is_record
+from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
 
 FILES = "files may leave"
@@ -107,13 +107,13 @@ def bounds_to_obtain(content: Mapping[str, Any]) -> str:
 
 
 def purpose_to_hold(facts: Mapping[str, Any]) -> str:
-    """Repeat what rows must not be used for, against which somebody holds the declared purpose; empty of no rows."""
+    """Repeat what rows must not be used for, against which somebody holds the purpose; empty where nothing tells it."""
     if not (never := facts["quality"].get("uses", {}).get("never", ())):
         return ""
-    named = f": “{brief(purpose)}”" if (purpose := facts["given"].get("purpose", "")) else ", which nobody stated"
+    uses = "; ".join(one.partition(": ")[0] for one in never)  # the data sheet says why
     return (
-        f"from the controller, that the purpose is none of this. These rows must not be used for: {SINGLE}; "
-        f"{'; '.join(never)}. Hold the purpose against it{named}"
+        f"from the controller, that the purpose is none of this. These rows must not be used for: {SINGLE}; {uses}. "
+        "Hold the purpose against it (answer 5)"
     )
 
 
@@ -126,10 +126,10 @@ def rules_to_obtain(facts: Mapping[str, Any]) -> str:
         return ""
     return (
         f"from whoever wrote the schema, who checked that its {' and '.join(named)} are public: nacre refuses, before "
-        "any charge, raw rows that break one, so whoever reads schema.yaml knows that each holds in the real rows too. "
-        "A null keeps a formula, and of two columns a rule; in a rule a value that `outside` clips or replaces "
-        "(`other`, `nearest`) counts as what stands for it, and rows that it leaves out (`reject-row`) break none; a "
-        "formula is held against values as they were written, of all rows, where the raw file has its column"
+        "any charge, raw rows that break one, so each holds in the real rows too (a null keeps a formula; in a rule a "
+        "value that `outside` clips or replaces, as `nearest` does, counts as what stands for it, and rows left out by "
+        "`reject-row` break none; a formula is held against values as written, of all rows, where the file has its "
+        "column)"
     )
 
 

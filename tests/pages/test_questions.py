@@ -650,11 +650,10 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
 
 def test_the_box_holds_the_purpose_against_what_rows_are_not_for_and_asks_who_checked_that_rules_are_public() -> None:
     card = facts()
-    card["given"] = {"purpose": "to set tariffs by ward"}
     card["quality"] |= {"uses": {"good": [], "care": [], "never": ["means of dose"]}, "rules": ["`a <= b`", "`c < d`"]}
     card["content"]["columns"].append({"name": "copay", "type": "derived"})
     box = text_of(render_statement(card)).partition("Ten questions")[0]
-    assert "and a search for one; means of dose. Hold the purpose against it: “to set tariffs by ward”" in box
+    assert "and a search for one; means of dose. Hold the purpose against it (answer 5)" in box
     assert "who checked that its 2 rules and 1 formula are public: nacre refuses, before any charge, raw rows" in box
     for page in (render_statement(card), render_sheet(card)):
         assert "such as a tariff or a quota, is the recipient's" in text_of(page)
