@@ -96,7 +96,8 @@ class Report:
         Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
         of schemas without a target, have no rates.
         """
-        from dpmodels.pages.figures.rates import counting, with_rows
+        from dpmodels.pages.figures.rate_groups import counting
+        from dpmodels.pages.figures.rates import with_rows
 
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
@@ -117,7 +118,8 @@ class Report:
 
         - ``first`` and ``second``, the columns;
         - ``relation``: ``ruled`` if a rule of the schema relates the two, which is no finding; ``kept`` if they
-          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there;
+          depend on each other for certain, and about as strongly in the synthetic rows; ``weaker`` if less so there,
+          ``stronger`` if by more than a quarter more so, and more than noise explains;
           ``likely`` if that stands out of the noise less clearly, so that one in ten of these may be noise; ``hidden``
           if noise hides whether they do; empty of earlier layouts;
         - ``expected_distance``, by noise alone; ``distance_to_release`` of the synthetic rows;
@@ -181,6 +183,8 @@ def _verdict(relation: "Relation", is_likely: bool) -> str:
         return "ruled"
     if relation.is_kept:
         return "kept"
+    if relation.is_stronger:
+        return "stronger"
     return "weaker" if relation.is_certain else "likely" if is_likely else "hidden"
 
 

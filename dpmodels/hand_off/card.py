@@ -29,7 +29,7 @@ from dpmodels.ledger.declared import Said
 from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
-from dpmodels.pages.excluded import pale_groups, strongest_pair, weaker_pairs
+from dpmodels.pages.excluded import pale_groups, stronger_pairs, strongest_pair, weaker_pairs
 from dpmodels.pages.figures.means import far_figures
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.uses import known_of, uses
@@ -373,6 +373,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["pale"] = pale
     if weaker := weaker_pairs(report):
         figures["weaker"] = weaker
+    if stronger := stronger_pairs(report):
+        figures["stronger"] = stronger
     if strongest := strongest_pair(report):
         figures["strongest"] = strongest
     return figures | _judged(report)

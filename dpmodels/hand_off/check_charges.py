@@ -25,7 +25,9 @@ LIFE = ["reserve", "draw", "seal", "commit"]
 CLOSE = Decimal("1e-9")
 MOST_WORK, WORK_OF_A_PART = 2 * MAX_KINDS, 24
 NOT_APPROVED = "by nobody that this file names"
-SIGNED_FOR = "the key signed the charge, before there were rows to look at, and no name or day"
+SIGNED_FOR = (
+    "by it this charge was signed, before there was any row to look at; it says neither whose it is nor the day"
+)
 
 TOLD = (
     "the price of the discovery {0} is what schema.yaml says of it, for the ledger that paid was not at hand: ask "

@@ -3,6 +3,7 @@
 import html
 import re
 from itertools import takewhile
+from typing import Any
 
 from dpmodels.hand_off.manifest import printable
 
@@ -26,6 +27,20 @@ def first_difference(expected: str, written: str) -> str:
             row = _text(one[3] or "")
     where = ", ".join(f"“{printable(text, 80)}”" for text in (heading, row) if text)
     return f"first under {where}" if where else "first at its beginning"
+
+
+def first_key(expected: Any, written: Any) -> str:
+    """Return the keys that lead to the first fact that is another, with points between them; empty of facts alike."""
+    if isinstance(expected, dict) and isinstance(written, dict):
+        pairs = [(key, expected.get(key), written.get(key)) for key in {**expected, **written}]
+    elif isinstance(expected, list) and isinstance(written, list) and len(expected) == len(written):
+        pairs = [(place, *both) for place, both in enumerate(zip(expected, written, strict=True))]
+    else:
+        return ""
+    for key, one, other in pairs:
+        if one != other:
+            return printable(".".join(filter(None, (str(key), first_key(one, other)))), 200)
+    return ""
 
 
 def _text(written: str) -> str:

@@ -22,7 +22,7 @@ from dpmodels.hand_off.check_words import impossible_figures, is_headline, stran
 from dpmodels.hand_off.expected import expected_checks, kind_of
 from dpmodels.hand_off.manifest import CARD, CONTRACT, MOST_FAULTS, PAGES, Manifest, printable
 from dpmodels.hand_off.odcs import has_contract, render_contract
-from dpmodels.hand_off.page_places import first_difference
+from dpmodels.hand_off.page_places import first_difference, first_key
 from dpmodels.limits import LARGEST_CARD, LARGEST_FACTS, LARGEST_PAGE, LARGEST_REPORT, read_json
 from dpmodels.releases.contract import Contract
 
@@ -107,23 +107,52 @@ def _place(page: bytes, written: bytes) -> str:
     return first_difference(page.decode(), written.decode(errors="replace"))
 
 
-def places_of_changes(folder: Path, manifest: Manifest, changed: Collection[str]) -> dict[str, str]:
+def places_of_changes(
+    folder: Path, manifest: Manifest, changed: Collection[str], contract: Contract | None = None
+) -> dict[str, str]:
     """Say where pages that are not of their hashes were changed, by their names, as far as they can be made again.
 
-    That is where this version has their layout, and card and report are the ones that the manifest names.
+    That is where this version has their layout, and card and report are the ones that the manifest names. Where card or
+    report was changed, a page that is as it was made says where its facts are others.
     """
     from dpmodels.pages.page import LAYOUT
 
-    if manifest.layout != LAYOUT or {REPORT, CARD} & {*changed} or not {REPORT_PAGE, *PAGES} & {*changed}:
+    if manifest.layout != LAYOUT or not {REPORT, CARD, REPORT_PAGE, *PAGES} & {*changed}:
         return {}
     try:
         report, card = read_json(_read(folder, REPORT, LARGEST_REPORT)), read_json(_read(folder, CARD, LARGEST_CARD))
         if not (_is_short(report) and _is_short(card)):
             return {}
+        if {REPORT, CARD} & {*changed}:
+            keys = _keys_of_facts(manifest, contract, card, report) if contract else ""
+            places = _places_of_facts(folder, card, report, changed)
+            return {name: f"{keys}, {place}" if keys else place for name, place in places}
         renders = [(name, render) for name, render in _renders(card, report) if name in changed]
         return {name: _place(render().encode(), _read(folder, name, LARGEST_PAGE)) for name, render in renders}
     except Exception:  # facts of any shape may lie there, as in ``compare_pages``
         return {}
+
+
+def _keys_of_facts(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    """Say which fact of the card is the first that manifest, contract and report do not make; empty where all are."""
+    facts = _described(manifest, contract, report)
+    mine = {name: fact for name, fact in card.items() if name not in OWN_WORDS}
+    key = first_key({name: fact for name, fact in facts.items() if name not in OWN_WORDS}, mine)
+    return f"first, of what both files say, in {key} of {CARD}" if key else ""
+
+
+def _places_of_facts(
+    folder: Path, card: Mapping[str, Any], report: Mapping[str, Any], changed: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield card and report, as far as they were changed, with where the first whole page says other than they do."""
+    seen = set[str]()
+    for name, render in _renders(card, report):
+        of = REPORT if name == REPORT_PAGE and REPORT in changed else CARD
+        if of in changed and name not in changed and of not in seen:
+            page, written = render().encode(), _read(folder, name, LARGEST_PAGE)
+            if page != written:
+                seen.add(of)
+                yield of, f"and {name}, which is as it was, says something else, {_place(page, written)}"
 
 
 def _other_contract(folder: Path, manifest: Manifest, contract: Contract) -> Iterator[str]:
@@ -150,11 +179,17 @@ def _other_checks(folder: Path, manifest: Manifest, contract: Contract, report: 
         yield f"{CHECKS} says something else than that all rules of schema.yaml hold, {first_difference(ours, theirs)}"
 
 
-def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:
-    """Say how the facts differ from those that manifest, contract and report make; empty if not."""
+def _described(manifest: Manifest, contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that manifest, contract and report make, as JSON has them."""
     from dpmodels.pages.glance import weakest
 
-    facts = json.loads(json.dumps(describe(manifest, contract, report, [], [], weakest(report))))
+    facts: dict[str, Any] = json.loads(json.dumps(describe(manifest, contract, report, [], [], weakest(report))))
+    return facts
+
+
+def _differs(manifest: Manifest, contract: Contract, card: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    """Say how the facts differ from those that manifest, contract and report make; empty if not."""
+    facts = _described(manifest, contract, report)
     if card.keys() != facts.keys() or any(card[name] != facts[name] for name in facts.keys() - set(OWN_WORDS)):
         return f"{CARD} says something else than the manifest, schema.yaml and {REPORT}, of which it is made"
     return ""

@@ -44,6 +44,8 @@ class Verification:
         vouched: whether the manifest is signed by the key that the recipient named.
         charge_approved: whether some officer signed for the charge.
         officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
+        undeclared: what pages ask for and nobody declared, where an officer signed that the files may leave.
+        persons: whether a unit is proved to be a person, where an officer signed so.
         notes: what was not checked, and why.
     """
 
@@ -57,6 +59,8 @@ class Verification:
     account: str = ""
     approved: str = ""
     agreed: str = ""
+    undeclared: str = ""
+    persons: str = ""
     declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -79,6 +83,7 @@ class Verification:
             "approved": self.approved,
             "may_leave": self.agreed,
             **self.declared,
+            **{name: said for name, said in (("not_declared", self.undeclared), ("persons", self.persons)) if said},
             "signature": self.signature,
             "not_checked": UNCHECKED,
         }

@@ -29,6 +29,7 @@ from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages, places_of_changes
 from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, check_agreed, check_signature
+from dpmodels.hand_off.undeclared import say_declared
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
 from dpmodels.keys import public_key as read_public_key
@@ -80,7 +81,7 @@ def verify_hand_off(
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
-    check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
+    say_declared(manifest, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return check
 
@@ -92,13 +93,13 @@ def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, che
 
         check_product(folder, manifest, contract, check)
     check_method(manifest, check)
-    _name_places(folder, manifest, check)
+    _name_places(folder, manifest, contract, check)
 
 
-def _name_places(folder: Path, manifest: Manifest, check: Verification) -> None:
+def _name_places(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
     """Add to the faults of pages that are not of their hashes, under which heading they first differ."""
     changed = {name for name in manifest.artifacts if f"{name} {CHANGED}" in check.faults}
-    for name, place in places_of_changes(folder, manifest, changed).items():
+    for name, place in places_of_changes(folder, manifest, changed, contract).items():
         check.faults[check.faults.index(f"{name} {CHANGED}")] += f", {place}"
 
 

@@ -6,27 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, MOST_RELATIVE, UNKNOWN, PartOff, errors_of, in_words
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
-from dpmodels.pages.uses import UNKNOWN, Known, error_by_itself, known_of
+from dpmodels.pages.uses import Known, error_by_itself, known_of
 
 Facts = Mapping[str, Any]
 GOOD, CARE, BAD = "good", "care", "bad"
 NOT_FOR = "Not for "
 """How a headline's sentences begin on figures that are of no use."""
-MOST_RELATIVE = 10.0
-"""Times a mean or a quantile beyond which no number is written of what it is within."""
-LEAST = 0.0001
-"""What a mean or a quantile is said to be within at least: nobody needs more decimals."""
 UNSTATED = PartOff(math.inf, math.inf)
 ALONE = ("by itself", "of all rows")
 OF_ITSELF = "of itself, if nothing else is said"
 OF_RATES = "in points"
-PALE, HIDDEN = " \N{DAGGER}", " *"
-"""What stands behind rates of which those of some groups are left out, and of which noise hides that they differ."""
+PALE, HIDDEN, RULED = " \N{DAGGER}", " *", " \N{DOUBLE DAGGER}"
+"""What stands behind rates of which those of some groups are left out, of which noise hides that they differ, and
+behind what a column is within that follows from others by a rule."""
 AT_ONCE, FEW = 16, 4
 """Columns that are seen at once; and so few more, that they are too."""
 MOST = 1000
@@ -70,7 +67,7 @@ class ByColumn:
     def marks(self) -> str:
         """The marks that stand behind judgements."""
         said = {mark for _, cells in self.lines for cell in cells for one in cell for mark in one.words}
-        return "".join(mark.strip() for mark in (PALE, HIDDEN) if mark.strip() in said)
+        return "".join(mark.strip() for mark in (PALE, HIDDEN, RULED) if mark.strip() in said)
 
 
 def by_column(report: Facts) -> ByColumn | None:
@@ -117,7 +114,7 @@ def _alone(known: Known) -> Cells:
     cells = {one["name"]: _of_column(known, one) for one in known.report["columns"]}
     for one in known.report.get("derived", ()):
         error = known.errors.get(one["name"])
-        cells[one["name"]] = (Judgement(BAD, UNKNOWN) if error is None else _judged(error, percent_up(error)),)
+        cells[one["name"]] = (Judgement(BAD, UNKNOWN) if error is None else _judged(error, percent_up(error) + RULED),)
     return cells
 
 
@@ -152,9 +149,7 @@ def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, UNKNOWN)
-    words = "at least " * error.is_cut + percent_up(max(error.stated, LEAST), MOST_RELATIVE)
-    may_be = f", up to {percent_up(error.farthest, MOST_RELATIVE)}" * (error.farthest > max(error.stated, LEAST))
-    return _judged(error.counted, words + may_be, of=f"of {error.of}" if error.of else "")
+    return _judged(error.counted, in_words(error), of=f"of {error.of}" if error.of else "")
 
 
 def _rates(known: Known) -> Cells:

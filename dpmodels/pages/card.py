@@ -8,7 +8,7 @@ from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
-from dpmodels.pages.asked.questions import ANSWERED, ROLES, UNSIGNED, answers
+from dpmodels.pages.asked.questions import ANSWERED, DECISIONS_ON_GROUPS, ROLES, UNSIGNED, answers
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -68,7 +68,7 @@ FEW_CLIENTS = 2
 
 MOST_NAMES = 600
 """Letters of columns' names for which a data sheet has room."""
-PUBLIC_SCHEMA = "the public schema"
+DECLARED_SCHEMA = "the declared schema"
 """What a limit calls the schema, and what pages do, which say beside it where bounds are from."""
 UNCOUNTED = ("identifier", "derived")
 """Types of columns that no count of columns has, here and in a report's headline and tiles."""
@@ -124,6 +124,8 @@ def _fit(quality: Mapping[str, Any]) -> str:
     if not looks:
         return ""
     pairs = f" There for certain, and weaker in these rows than as released: {', '.join(weaker)}." if weaker else ""
+    if stronger := quality.get("stronger", ()):
+        pairs += f" There for certain, and stronger by more than a quarter: {', '.join(stronger)}."
     if far := list(dict.fromkeys(look_in_words(one["look"], numbered=False) for one in looks if not fits(one))):
         return f"The synthetic rows are farther from the released {listed(far)} than noise explains.{pairs}"
     said = "Summed over all counts, the synthetic rows are as close to what was released as its noise allows"
@@ -214,12 +216,13 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "declared": [(title, facts["given"][name]) for name, title in DECLARED.items() if facts["given"].get(name)],
         "said": hand_off,
         "cautions": meanings_of(cautions_of(facts)),
-        "limits": [one.replace(PUBLIC_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
+        "limits": [one.replace(DECLARED_SCHEMA, "schema.yaml") for one in meanings_of(facts["limits"])],
         "at_making": coded(AT_MAKING),
         "read_off": read_off_in_words(facts["content"].get("sources", ()), names_of(facts["content"])),
         "large_delta": delta_warning(facts),
         "fields": counts_of(facts["given"]),
         "unsigned": UNSIGNED,
+        "on_groups": DECISIONS_ON_GROUPS,
         "words": words_of(facts),
         "left_out": listed(facts["content"].get("left_out", ())),
         "made_anew": [

@@ -21,8 +21,10 @@ KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
 VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
-RECORDS = (2, 3, 5)
+RECORDS = (2, 3, 5, 12)
 """Records of one person of which a statement says what they mean."""
+MANY_RECORDS = (5, 12)
+"""Those of which it says what becomes of a guess on a value."""
 FIRST_WORDS = 60
 """Letters of an operator's words that an answer has where they are longer, and stand whole below."""
 
@@ -81,7 +83,22 @@ def several_records(facts: Mapping[str, Any]) -> str:
     by = "by this noise" if only_gaussians(events) else "by so many times ε alone"
     return (
         f"If one person has {_either(map(str, RECORDS))} records, an even bet on whether these are there is won in at "
-        f"most {_either(shares)} of cases, {by}."
+        f"most {_either(shares)} of cases, {by}. {_values_of_records(epsilon, hand_off['adjacency'] == REPLACED)}"
+    )
+
+
+def _values_of_records(epsilon: float, replaced: bool) -> str:
+    """Say what a guess on a value becomes of somebody with a few records, by k or 2 k times epsilon.
+
+    Where neighbors have a record or lack it, other values of k records are 2 k steps away.
+    """
+    odds = [steps * epsilon * (1 if replaced else 2) for steps in MANY_RECORDS]
+    after = [after_at_worst(math.exp(min(one, 100.0))) or NEARLY_ANY.removeprefix("may become ") for one in odds]
+    both = [one if one.startswith("nearly") else f"{one} at most" for one in after]
+    return (
+        f"A guess of 10 % on {'what is true of them' if replaced else 'a value that all of them share'} becomes "
+        f"{' or '.join(both)} where they are {' or '.join(map(str, MANY_RECORDS))}, but for a δ that grows "
+        f"too, by so many times {'' if replaced else 'twice '}ε."
     )
 
 

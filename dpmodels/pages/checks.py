@@ -2,7 +2,8 @@
 
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.gate.suite import ROW_COUNT
-from dpmodels.pages.page import render_page
+from dpmodels.pages.leaving import AT_MAKING
+from dpmodels.pages.page import coded, render_page
 
 
 def render_checks(gate: Verdicts) -> str:
@@ -11,4 +12,4 @@ def render_checks(gate: Verdicts) -> str:
     Privacy: exact counts. The page of a raw table is as sensitive as the table and says so on a red banner.
     """
     counted = not gate.raw and any(one.rule.expectation == ROW_COUNT for one in gate.outcomes)
-    return render_page("checks.html", gate=gate, counted=counted)
+    return render_page("checks.html", gate=gate, counted=counted, at_making="" if gate.raw else coded(AT_MAKING))

@@ -6,7 +6,7 @@ Privacy: post-processing of a publishable report.
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.figures.rates import counting
+from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.relations import Relation, relations
 from dpmodels.pages.glance import not_handed_over
 from dpmodels.plural import OF_CATEGORIES, OF_VALUES
@@ -38,6 +38,11 @@ def _pale(rates: Facts, column: Facts) -> list[str]:
 def weaker_pairs(report: Facts) -> list[str]:
     """Name the pairs of columns that depend on each other for certain, and less in the rows than as released."""
     return [" with ".join(names) for one, names in _certain(report) if one.is_weakened]
+
+
+def stronger_pairs(report: Facts) -> list[str]:
+    """Name the pairs of columns that depend on each other for certain, and more in the rows than as released."""
+    return [" with ".join(names) for one, names in _certain(report) if one.is_stronger and not one.by_rule]
 
 
 def strongest_pair(report: Facts) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.categories import moved
-from dpmodels.pages.page import percent, percent_up, short
+from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
 
@@ -41,6 +41,8 @@ SPREAD, OF_LARGE = "spread", "99 % quantile / 20"
 """What errors are parts of where the figure itself is larger, or near 0 beside large values."""
 MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
+NOT_KNOWN = "not known"
+"""What a terminal says of a mean or a quantile that noise leaves open."""
 EXPECTED = "in nineteen releases of twenty, where values thin out towards the bounds as their counts do"
 AS_A_RULE = "as a rule a fifth to six tenths of what is stated"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""
@@ -70,7 +72,8 @@ def glance(report: Facts) -> dict[str, str]:
         worst = worst_means(report)
         for words, figure, errors in (("means", "mean", EXPECTED), ("99 % quantiles", "p99", "in as many")):
             if of := [one for one in worst if figure in one and (figure == "mean" or not has_few_values(one))]:
-                lines[words] = f"{', '.join(one['name'] + ' ' + _off(one, figure) for one in of)} ({errors})"
+                off = [f"{one['name']} {_off(one, figure)}" for one in of]
+                lines[words] = ", ".join(off) + f" ({errors})" * any(not one.endswith(NOT_KNOWN) for one in off)
         if cut := clipped(report["columns"], MOST_CLIPPED):
             lines["at the bounds"] = cut
     return lines
@@ -160,13 +163,12 @@ def within_of(column: Facts, figure: str) -> float | None:
 
 
 def _off(column: Facts, figure: str) -> str:
-    least, relative = "at least " if column.get("discovered_bounds") else "", relative_error(column, figure)
-    within, estimate = within_of(column, figure), column[figure]["estimate"]
-    if within is not None and yardstick(column, figure).size != abs(estimate):
-        return (
-            f"{amount(column, column[figure].get('synthetic', estimate), within)} within {least}{error(column, within)}"
-        )
-    return f"within {least}{percent_up(NORMAL_95 * relative, 10.0)}" if relative <= MOST_RELATIVE else "unknown"
+    """Write a figure and what it is within, in its unit; a terminal has no other place for the figure itself."""
+    least, within = "at least " if column.get("discovered_bounds") else "", within_of(column, figure)
+    if within is None or relative_error(column, figure) > MOST_RELATIVE:
+        return NOT_KNOWN
+    estimate = column[figure].get("synthetic", column[figure]["estimate"])
+    return f"{amount(column, estimate, within)} within {least}{error(column, within)}"
 
 
 def relative_error(column: Facts, figure: str) -> float:

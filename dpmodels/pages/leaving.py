@@ -23,6 +23,8 @@ PROPOSED = (
 """What the contract for machines says of it."""
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
 BY_ANYBODY = "not known, because it was signed with a key that you did not name"
+REFUSED = "no, because it is not as it was made; next: use nothing of it, and ask whoever sent it"
+"""What is said of that where a check of the folder has faults."""
 NEXT = {
     (False, False): "an officer reads statement.html, obtains what its box lists, and gives "
     "`nacre approve FOLDER --key KEY`",
@@ -45,6 +47,8 @@ READ_OFF, TAKEN = (
 INSTEAD = "Ask for a law or a form that sets them, or for a new release that discovers them."
 OF_PERSONS = "from whoever collected the data, proof that nobody has several records, or a new release of users"
 """What an officer asks where the unit is a record: nacre sees no persons in records."""
+SINGLE = "a decision about a single person, and a search for one"
+"""What no synthetic rows may be used for."""
 MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
@@ -102,6 +106,33 @@ def bounds_to_obtain(content: Mapping[str, Any]) -> str:
     return f"from whoever wrote the schema, that no bound or list of values of {of_all} was read off real rows: {named}"
 
 
+def purpose_to_hold(facts: Mapping[str, Any]) -> str:
+    """Repeat what rows must not be used for, against which somebody holds the purpose; empty where nothing tells it."""
+    if not (never := facts["quality"].get("uses", {}).get("never", ())):
+        return ""
+    uses = "; ".join(one.partition(": ")[0] for one in never)  # the data sheet says why
+    return (
+        f"from the controller, that the purpose is none of this. These rows must not be used for: {SINGLE}; {uses}. "
+        "Hold the purpose against it (answer 5)"
+    )
+
+
+def rules_to_obtain(facts: Mapping[str, Any]) -> str:
+    """Say what declared rules and formulas tell of the real rows, and ask who checked them; empty without any."""
+    content, rules = facts["content"], len(facts["quality"].get("rules", ()))
+    formulas = sum(one["type"] == "derived" for one in content.get("columns", ()))
+    named = [counted(number, noun) for number, noun in ((rules, "rule"), (formulas, "formula")) if number]
+    if not named:
+        return ""
+    return (
+        f"from whoever wrote the schema, who checked that its {' and '.join(named)} are public: nacre refuses, before "
+        "any charge, raw rows that break one, so each holds in the real rows too (a null keeps a formula; in a rule a "
+        "value that `outside` clips or replaces, as `nearest` does, counts as what stands for it, and rows left out by "
+        "`reject-row` break none; a formula is held against values as written, of all rows, where the file has its "
+        "column)"
+    )
+
+
 def warnings(facts: Mapping[str, Any]) -> list[str]:
     """Return what an officer weighs first: bounds that are the data, and a delta that is large for so many records."""
     content, delta = facts["content"], delta_warning(facts)
@@ -119,6 +150,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
+        *filter(None, [purpose_to_hold(facts), rules_to_obtain(facts)]),
         *([OF_PERSONS] if is_record(facts["hand_off"]) else []),
         "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
         "taken out of it before",

@@ -147,6 +147,7 @@ def beside(
     rows, columns = len(labels[0]), len(labels[1])
     high, wide, top, bottom = width / GROUPS, width / columns, 18.0, 18.0 + width / GROUPS * rows
     beneath = [two_lines(label, TWO_LINES) if wide >= 2 * LINE else [cut(label, NAMED)] for label in labels[1]]
+    is_level = all(LETTER * len(line) <= wide for lines in beneath for line in lines)
     full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
     shades, parts = dict[int, list[str]](), [fitted(0, 12, names[0], TWO_LINES, "start", lines=2)]
     for row, label in enumerate(labels[0]):
@@ -156,17 +157,24 @@ def beside(
         parts.append(words(left + width / 2, 12, name, "middle", "label"))
         parts += [_frame(left, top, width, bottom - top)]
         for column, lines in enumerate(beneath):
-            parts += _lines(left + wide * (column + 0.5) + 4, bottom + 5, lines, upright=True)
+            parts += _beneath(left + wide * (column + 0.5), bottom, lines, is_level)
         for row, line in enumerate(table):
             for column, share in enumerate(line):
                 x, y = left + column * wide, top + row * high
                 shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
                 shades.setdefault(shade, []).append(_cell(x, y, wide, high))
                 parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
-    deepest = max((len(line) for lines in beneath for line in lines), default=0)
-    end = bottom + 10 + LETTER * deepest
+    deep = [len(lines) * LINE if is_level else LETTER * max(map(len, lines), default=0) for lines in beneath]
+    end = bottom + 10 + max(deep, default=0)
     parts.append(fitted((BESIDE + WIDTH) / 2, end + 12, names[1], NAMED, "middle", lines=2))
     return svg(end + 20, title, description, _shaded(shades) + parts)
+
+
+def _beneath(x: float, bottom: float, lines: Sequence[str], is_level: bool) -> list[Markup]:
+    """Write a label beneath a column, upright where it has no room."""
+    if not is_level:
+        return _lines(x + 4, bottom + 5, lines, upright=True)
+    return [words(x, bottom + LINE * (n + 1), line, "middle", "label") for n, line in enumerate(lines)]
 
 
 def _lines(x: float, y: float, lines: Sequence[str], upright: bool) -> list[Markup]:

@@ -12,7 +12,8 @@ import numpy as np
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import absent
 from dpmodels.pages.figures.named import listed
-from dpmodels.pages.figures.rates import counting, whole_rate, with_rows, worst_rate
+from dpmodels.pages.figures.rate_groups import counting
+from dpmodels.pages.figures.rates import whole_rate, with_rows, worst_rate
 from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
@@ -364,7 +365,11 @@ def _of_relation(relation: Relation | None, shown: float) -> str:
     said = (
         f"dependence{single}: {percent(relation.released)} released ({noise}), {percent(relation.synthetic)} synthetic"
     )
-    return said + ": weaker" * relation.is_weakened + f", {BY_RULE}" * relation.by_rule
+    by_rate = ""
+    if relation.standout is not None and relation.is_by_rate_alone:
+        by_rate = f"; certain by the rate of {OF_CATEGORIES.join(relation.standout.labels)} alone"
+    changed = ": weaker" * relation.is_weakened + ": stronger" * relation.is_stronger
+    return said + by_rate + changed + f", {BY_RULE}" * relation.by_rule
 
 
 def _brief(labels: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from dpmodels.pages.by_column import by_column
 from dpmodels.pages.card_words import SMALL, delta_over_records
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
-from dpmodels.pages.excluded import DROPPED, received_columns, weaker_pairs
+from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, weaker_pairs
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
@@ -108,7 +108,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         report=facts,
         officer=officer,
         large_delta=_large_delta(facts),
-        weaker=weaker_pairs(facts),
+        unlike={"weaker": weaker_pairs(facts), "stronger": stronger_pairs(facts)},
         done=DONE.get(facts["method"].removesuffix("-ae"), ELSE_DONE),
         privacy=_privacy_in_words(facts["privacy"], facts.get("charged")),
         discoveries=facts["privacy"].get("discoveries", ()),

@@ -16,7 +16,7 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, PartOff, errors_of
+from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, UNKNOWN, PartOff, errors_of, words_by_kind
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
@@ -43,8 +43,6 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-UNKNOWN = "not known"
-"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 MOST_PAIRS, MOST_ABSENT = 3, 4
 """Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
@@ -77,6 +75,7 @@ BROAD = "relations that are kept as a whole, though not in every group, or for e
 VAGUE = "relations that are there for certain, though not how strong they are"
 BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
+STRONGER = "relations that are there for certain, and stronger in these rows than as released, by more than a quarter"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
 RULED = f"relations {BY_RULE}, which each row keeps, so they are no finding"
 WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
@@ -117,19 +116,19 @@ class Known:
         return [one for one in self.report["columns"] if one["name"] not in self.dropped]
 
     def certain(self) -> dict[str, list[Relation]]:
-        """Sort the relations that are certain, each into one sort: those that are good, and four to take with care.
+        """Sort the relations that are certain, each into one sort: those that are good, and five to take with care.
 
         Those that a rule of the schema makes are in no sort.
         """
         columns, several = self.report["columns"], places_of_several(self.report)
         empty = {place for place, one in enumerate(columns) if is_mostly_empty(one)}
-        sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER)}
+        sorts: dict[str, list[Relation]] = {sort: [] for sort in (GOOD_ALL, BROAD, VAGUE, BARE, WEAKER, STRONGER)}
         for one in self.relations.values():
             if one.is_certain and not one.by_rule:
                 within, places = self.within[one.columns], {*one.columns}
                 whole = BROAD if several & places or within > OFF else GOOD_ALL
                 kept = BARE if empty & places else VAGUE if within > FAR else whole
-                sorts[kept if one.is_kept else WEAKER].append(one)
+                sorts[kept if one.is_kept else STRONGER if one.is_stronger else WEAKER].append(one)
         return sorts
 
     def named(self, names: Sequence[str], most: int = MOST_NAMED) -> str:
@@ -243,7 +242,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if known.likely:
         said = f"relations that stand out of the noise less clearly, of which one in {1 / FALSE:.0f} may be noise"
         yield f"{said}: {known.strongest([*known.likely.values()])}"
-    yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER) if certain[sort])
+    yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER, STRONGER) if certain[sort])
     if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
         yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
     if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
@@ -322,10 +321,10 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
             by_measure[UNKNOWN] = _avoided(known, figure)
-        for measure, some in by_measure.items():
-            group = (*some,), measure
-            words.setdefault(group, []).extend(FIGURES[figure][: 1 if has_first_rows(known.report) else None])
-            bounds.setdefault(group, []).extend(within[name] for name in some if name in within)
+        for measure, every in by_measure.items():
+            for some, said in words_by_kind(known.report, figure, every):
+                words.setdefault(((*some,), measure), []).extend(said)
+                bounds.setdefault(((*some,), measure), []).extend(within[name] for name in some if name in within)
     for (names, measure), figures in words.items():
         if names:
             bound = _bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)

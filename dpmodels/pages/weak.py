@@ -12,7 +12,7 @@ from dpmodels.pages.page import capital, percent, percent_up
 
 FAR_WORDS = {"mean": "mean or total", "p99": "99 % quantile"}
 TOO_FAR = f"farther off than {percent(FAR)} of itself, or of its spread"
-"""What is said of figures that are stated, and of no use."""
+"""What is said behind what figures are within that are stated, and of no use."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
 MINDED = 0.01
 """Distance from which on a column is named among those where a hand-off is weak."""
@@ -46,13 +46,21 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         *((f"Mean of {name}", said, NO_MEAN) for name, said in means),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
         *_avoided(avoid, numbers),
-        *((listed(far[one]), TOO_FAR, f"Use no {words}.") for one, words in FAR_WORDS.items() if one in far),
+        *_too_far(far),
         *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
     ]
     if further := len(warnings) - len(warned):
         have = "column has" if further == 1 else "columns have"
         rows.append((f"{further} more {have} a warning", "which report.html shows", NO_USE))
     return rows
+
+
+def _too_far(far: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:
+    """Say within what figures are that are stated, and of no use."""
+    for figure, words in FAR_WORDS.items():
+        if every := far.get(figure):
+            within = [f"{cut(name)} ({said})" for name, said in every.items()]
+            yield listed([*every]), f"{listed(within)}: {TOO_FAR}", f"Use no {words}."
 
 
 def _weak(errors: Mapping[str, float]) -> dict[str, float]:
@@ -77,7 +85,7 @@ def _fitting(warnings: Sequence[str]) -> Iterator[str]:
         yield whole
 
 
-def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
     """Say what the report does of the columns whose means are known worst, and of one whose mean noise leaves open."""
     worst = worst_means({"columns": columns})
     open_means = [one for one in columns if "means" in one.get("unseen", {}) and one not in worst]
@@ -87,7 +95,7 @@ def _means(columns: Sequence[Mapping[str, Any]], far: Mapping[str, Sequence[str]
 
 
 def _mean(
-    far: Mapping[str, Sequence[str]],
+    far: Mapping[str, Mapping[str, str]],
     name: str,
     estimate: str,
     synthetic: str,

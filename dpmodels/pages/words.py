@@ -17,6 +17,7 @@ QUANTITIES = {
     ", at each zoom": ", in each round of rough counts",
     " fine cell": " narrow cell",
     " merged cell": " joined cell",
+    " of two columns that the workload asks for (": " of two of the columns that the workload asks for (",
 }
 MEANINGS = {
     "cell": "A category, or a run of neighboring values, in which records were counted. Narrow cells are cut first; "

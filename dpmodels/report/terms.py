@@ -28,7 +28,7 @@ UNPRICED = (
     "whose price is NOT in this total: add it."
 )
 OF_TABLES = (
-    "The columns' names, bounds and categories come from the public schema and are not protected.",
+    "The columns' names, bounds and categories come from the declared schema and are not protected.",
     "Synthetic rows are drawn from a noisy model: single rows describe nobody, and rare groups can be wrong. A row may "
     "equal a real one by chance, which is no sign that somebody is in the data.",
     "The guarantee covers this release. Further releases about the same people add up, in one ledger account.",

@@ -139,9 +139,13 @@ def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
     said = f"In {_number(len(certain), len(every), PAIR)} the columns depend on each other by more than noise shows"
     if weaker := sum(one.is_weakened for one in certain):
         said += f", in {weaker:,} of these by less in these rows than as released"
+    if stronger := sum(one.is_stronger for one in certain):
+        said += f", in {stronger:,} {'of them' if weaker else 'of these'} by over a quarter more"
     if (target := facts["pairs"].get("target")) is not None:
         of_target = [one.is_certain for one in every if target in one.columns]
         said += f"; with {facts['columns'][target]['name']} (the target) in {sum(of_target):,} of {len(of_target):,}"
+        if by_rate := sum(one.is_by_rate_alone for one in certain):
+            said += f" ({by_rate:,} by the rate of one group, which no table of both shows)"
     if ruled := len(received) - len(every):
         said += f"; {counted(ruled, 'more pair')} {'is' if ruled == 1 else 'are'} related {BY_RULE}"
     return [said]

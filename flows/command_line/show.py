@@ -16,11 +16,11 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.hand_off.signature import NOBODY_AGREED
-from dpmodels.hand_off.verification import VERIFIED
+from dpmodels.hand_off.verification import VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.glance import notes_of
-from dpmodels.pages.leaving import FILES, leaving
+from dpmodels.pages.leaving import FILES, REFUSED, leaving
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
@@ -304,17 +304,7 @@ def show_verified(
         from tasks.stages.disclose import verify_records
 
         verified.faults += verify_records(Path(folder), records, public_key)
-    if verified.faults and as_json:
-        signature = verified.signature_beside_faults
-        print_json({"verdict": verified.verdict, "faults": verified.faults, "signature": signature})
-    for fault in verified.faults:
-        echo(fault, err=True)
-    if verified.faults:
-        echo(f"signature: {verified.signature_beside_faults}", err=True)
-        raise ArtifactError(
-            f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
-            "do not use it, and ask whoever sent it"
-        )
+    _show_faults(folder, verified, as_json)
     facts = verified.facts
     if records is not None:
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
@@ -332,6 +322,29 @@ def show_verified(
     if verified.may_not_leave:
         raise typer.Exit(NOT_TO_LEAVE)
     exit_on(verified.verdict != VERIFIED)
+
+
+def _show_faults(folder: str, verified: Verification, as_json: bool) -> None:
+    """Print the verdict on a hand-off with faults, that it is not to be used, and these; nothing without any.
+
+    Raises:
+        ArtifactError: there are faults.
+    """
+    if not verified.faults:
+        return
+    if as_json:
+        signature = verified.signature_beside_faults
+        print_json({"verdict": verified.verdict, "faults": verified.faults, "signature": signature})
+    else:
+        echo(verified.headline)
+        echo(f"{FILES}: {REFUSED}")
+    for fault in verified.faults:
+        echo(fault, err=True)
+    echo(f"signature: {verified.signature_beside_faults}", err=True)
+    raise ArtifactError(
+        f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
+        "do not use it, and ask whoever sent it"
+    )
 
 
 def _in_blocks(facts: Mapping[str, str]) -> dict[str, list[str]]:

@@ -17,12 +17,16 @@ IN_DETAIL = re.compile(
 )
 """Facts of a plan that say more of what others say: each charge, its noise, and where models are trained."""
 MOST_LINES = 14
+UNDECLARED = "not declared"
+"""What a plan's facts call the answers that nobody gave, of which the first line counts them."""
 
 
 def shortened(facts: Mapping[str, str]) -> dict[str, str]:
     """Return of what is to be signed the facts that decide, a line each, and how many more lines `--details` shows."""
     most = [(name, text) for name, text in facts.items() if not IN_DETAIL.match(name)]
     short = {name: text.partition("\n")[0] for name, text in most[:MOST_LINES]}
+    if UNDECLARED in facts:  # behind all that is declared, and yet what whoever signs weighs
+        short[UNDECLARED] = facts[UNDECLARED].partition("\n")[0]
     more = len(as_lines(facts)) - len(short)
     return short | {"more": f"{more} lines: the same command with --details shows them"} if more else short
 

@@ -158,6 +158,9 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
         and first_words(out).startswith("VERIFIED: ")
         and "files may leave: yes, because an officer signed it; next: send" in first_words(out)
     )
+    declared = out.partition("declared, and not checked")[2].partition("beyond any check")[0]
+    assert " of 20 answers that the pages ask for: " in declared.partition("not declared: ")[2]
+    assert "persons: the unit is not proved to be one person" in declared
 
 
 def test_a_link_in_the_place_of_the_signature_is_not_written_through(tmp_path: Path, hand_off: Path) -> None:

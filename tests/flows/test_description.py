@@ -221,6 +221,8 @@ def test_what_is_signed_is_shown_in_few_lines_first_and_each_line_that_is_left_i
     short = shortened(facts)
     assert len(as_lines(short)) <= 15 < len(as_lines(facts))
     assert {"hides", "target", "in words", "account", "spent", "officer", "contact", "not declared"} <= short.keys()
+    many = {f"fact {number}": "said" for number in range(20)} | {"not declared": "6 of 20\nPurpose"}
+    assert shortened(many)["not declared"] == "6 of 20"
     left = len(as_lines(facts)) - len(short) + 1
     assert short["more"] == f"{left} lines: the same command with --details shows them"
     assert not any(name.startswith(("noise_stddev", "report: noise", "charge")) for name in short)

@@ -72,7 +72,7 @@ def test_report_pages_and_plan_state_the_whole_price(made: Path) -> None:
     total = float(manifest.whole_cost.epsilon)
     privacy = report["privacy"]
     assert (privacy["total_epsilon"], privacy["total_delta"]) == (total, 1.1e-5)
-    assert "come from the public schema" not in " ".join(report["not_promised"])
+    assert "come from the declared schema" not in " ".join(report["not_promised"])
     card = json.loads((made / "out" / "model-card.json").read_text())
     assert [one["name"] for one in card["hand_off"]["charges"]] == ["release", "discovery"]
     assert card["hand_off"]["epsilon"] == str(manifest.whole_cost.epsilon) and card["hand_off"]["delta"] == 1.1e-5
@@ -80,7 +80,7 @@ def test_report_pages_and_plan_state_the_whole_price(made: Path) -> None:
     for page in ("statement.html", "model-card.html", "data-sheet.html"):
         text = (made / "out" / page).read_text()
         assert "what the schema was discovered with" in text and f"{total:.3f}"[:4] in text, page
-        assert "come from the public schema" not in text
+        assert "come from the declared schema" not in text
     text = (made / "out" / "report.html").read_text()
     assert "<code>nacre schema discover</code> released under charge" in text and f"{total:.4g} composed" in text
     code, out, err = run_cli("plan", *synthesize_words(made, out=made / "next")[1:-2], "--home", made / "home")

@@ -118,6 +118,11 @@ def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Pat
     other = write_key(tmp_path / "other.pem")[1]
     code, out, err = run_cli("verify", hand_off, "--public-key", other, "--json")
     assert code == 1 and json.loads(out)["verdict"] == FAULTY and "another key" in err
+    code, out, err = run_cli("verify", hand_off, "--public-key", other)
+    assert code == 1 and out.startswith(
+        "FAULTY: 1 fault\nfiles may leave: no, because it is not as it was made; next: "
+    )
+    assert "another key" in err and "files may leave" not in err
 
 
 def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:

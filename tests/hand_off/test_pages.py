@@ -2,14 +2,16 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
-from dpmodels.hand_off.page_places import first_difference
+from dpmodels.hand_off.page_places import first_difference, first_key
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.hand_off.signature import NOBODY, UNSOUND, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
@@ -80,6 +82,39 @@ def test_a_page_that_was_changed_is_named_with_the_heading_and_the_state_of_the_
     assert verify_hand_off(hand_off).signature_beside_faults.startswith("that of manifest.json holds, by a key")
     other = write_key(tmp_path / "other.pem")[1]
     assert verify_hand_off(hand_off, other).signature_beside_faults == UNSOUND
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "keys", "change"),
+    [
+        ("report.json", "report.html", "in quality.headline of", lambda facts: facts.update(headline="All is good.")),
+        ("model-card.json", "model-card.html", "in hand_off.epsilon of", lambda f: f["hand_off"].update(epsilon="0.5")),
+        ("report.json", "", "", lambda facts: None),  # the same facts in other bytes
+        ("report.json", "", "", lambda facts: facts.clear()),
+    ],
+)
+def test_facts_that_were_changed_are_named_with_the_place_of_a_whole_page(
+    tmp_path: Path, name: str, page: str, keys: str, change: Callable[[dict[str, Any]], None]
+) -> None:
+    shutil.copytree(NEWEST, tmp_path / "own")
+    facts = json.loads((tmp_path / "own" / name).read_text())
+    change(facts)
+    (tmp_path / "own" / name).write_text(json.dumps(facts))
+    (fault,) = [one for one in verify_hand_off(tmp_path / "own").faults if one.startswith(f"{name} was changed")]
+    place = f"and {page}, which is as it was, says something else, first "
+    assert place in fault and keys in fault if page else fault == f"{name} was changed"
+
+
+def test_the_first_key_that_differs_is_named_with_all_that_lead_to_it() -> None:
+    facts = {"a": 1, "b": [{"c": 1, "d": {"e": 2}}]}
+    for other, keys in (
+        (facts, ""),
+        ({**facts, "a": 2}, "a"),
+        ({"a": 1, "b": [{"c": 1, "d": {"e": 3}}]}, "b.0.d.e"),
+        ({"a": 1, "b": []}, "b"),
+        ({**facts, "f\x1b": 0}, "f\\x1b"),
+    ):
+        assert first_key(facts, other) == keys
 
 
 def test_where_a_page_differs_is_a_heading_and_a_row() -> None:

@@ -211,12 +211,12 @@ def test_pairs_say_in_the_words_of_the_page_whether_a_relation_is_kept() -> None
     every, likely = relations(report.facts), likely_relations(report.facts)
     names = [column["name"] for column in report.facts["columns"]]
     said = {(one.first, one.second): one.relation for one in report.pairs.itertuples()}
-    assert len(said) == len(every) and set(said.values()) <= {"ruled", "kept", "weaker", "likely", "hidden"}
+    assert len(said) == len(every) and set(said.values()) <= {"ruled", "kept", "weaker", "stronger", "likely", "hidden"}
     for (first, second), one in every.items():
         word = said[names[first], names[second]]
         assert (word == "ruled") == one.by_rule
         if not one.by_rule:
-            assert (word == "kept") == one.is_kept and (word in ("kept", "weaker")) == one.is_certain
+            assert (word == "kept") == one.is_kept and (word in ("kept", "weaker", "stronger")) == one.is_certain
         assert (word == "likely") == ((first, second) in likely)
     assert len(set(said.values())) > 1
 

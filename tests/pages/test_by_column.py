@@ -44,6 +44,9 @@ def test_a_column_that_is_mostly_empty_has_two_figures_and_one_without_counts_no
     table = by_column(report(bill, bare))
     assert cells(table, "bill") == [[("good", "1 % for 0"), ("care", "20 % of others")]]
     assert cells(table, "bare") == [[("bad", "not known")]]
+    ruled = {"name": "late", "type": "derived", "ordered": False, "labels": ["no"], "follows": ["bill"]}
+    table = by_column({**report(bill), "derived": [{**ruled, "shares_within": 0.01}]})
+    assert cells(table, "late") == [[("good", "1 % ‡")]] and table is not None and table.marks == "‡"
 
 
 def test_means_are_judged_as_parts_of_themselves_and_rates_in_points() -> None:

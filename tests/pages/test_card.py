@@ -82,9 +82,13 @@ def test_a_figure_that_the_report_says_is_of_no_use_is_not_given_and_nothing_is_
     numbers = {name: {"mean": fact, "p99": {"estimate": 96.0, "expected_error": 5.44}} for name in ("age", "share")}
     card["quality"] |= {"numbers": numbers, "weakest": {"age": 0.02, "share": 0.03}, "warnings": ["share: w"]}
     assert "its 99 % quantile 96 within 11" in " ".join(render_sheet(card).split())
-    card["quality"] |= {"far": {"p99": ["age"]}, "cautions": [NOT_HANDED_OVER.format(name="share")]}
+    card["quality"] |= {
+        "far": {"p99": {"age": "27 % of its spread"}},
+        "cautions": [NOT_HANDED_OVER.format(name="share")],
+    }
     weak = " ".join(render_sheet(card).split()).partition('<tr id="weak">')[2].partition("report.html")[0]
-    row = '<th scope="row">age</th> <td>farther off than 20 % of itself, or of its spread</td> '
+    too_far = "farther off than 20 % of itself, or of its spread"
+    row = f'<th scope="row">age</th> <td>age (27 % of its spread): {too_far}</td> '
     assert f"{row}<td>Use no 99 % quantile.</td>" in weak and not re.search(r"share \d|>share<", weak)
     assert "its 99 % quantile is too far off to be used" in weak and "96 within 11" not in weak
 

@@ -96,7 +96,7 @@ def test_the_error_of_a_mean_that_is_not_to_be_used_is_not_listed() -> None:
     assert [one["name"] for one in worst_means({"columns": columns})] == ["b"]
 
 
-def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it() -> None:
+def test_an_error_of_a_mean_near_0_is_written_in_its_unit_and_not_in_percent_of_it() -> None:
     score = {"mean": {"estimate": -0.02, "expected_error": 0.015}, "p99": {"estimate": 2.4, "expected_error": 0.1}}
     price = {
         "mean": {"estimate": 20000.0, "expected_error": 500.0},
@@ -105,7 +105,8 @@ def test_an_error_of_a_mean_near_0_is_written_by_itself_and_not_in_percent_of_it
     columns = [column(name, 0.01, 0.01, ordered=True) | one for name, one in (("score", score), ("price", price))]
     said = glance({"privacy": PRIVACY, "method": "nacre", "columns": columns})
     words = "; ".join([said["means"], said["99 % quantiles"]]).replace("\N{NO-BREAK SPACE}", " ")
-    assert "score -0.02 within 0.03" in words and "score within 8.2 %" in words and "price within 4.9 %" in words
+    assert "score -0.02 within 0.03" in words and "score 2.4 within 0.2" in words
+    assert "price 20,000 within 980 (in nineteen" in words and "%" not in words
 
 
 def test_large_numbers_have_their_digits_and_what_is_close_is_no_weakness() -> None:

@@ -234,7 +234,7 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in figure.rows[1]][1:] == ["-1 %", "4 %", "25 %"]
     text = str(figure.svg)
     assert text.count(">51<") == text.count(">-1<") == 1 and text.count(">25<") == 4 and "heat s1 less" not in text
-    assert text.count("rotate(-90") == 2 * 3 and "&lt;c&gt;" in text and "<c>" not in text
+    assert "rotate(-90" not in text and "&lt;c&gt;" in text and "<c>" not in text
     assert pair_tables({"columns": columns, "pairs": None}) == pair_tables({"columns": [], "pairs": {}}) == []
 
 

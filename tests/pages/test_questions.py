@@ -20,7 +20,7 @@ from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.asked.open_points import counts_of, open_in_words
 from dpmodels.pages.card import render_card, render_sheet, render_statement
-from dpmodels.pages.card_words import beyond_of_values, cautions_of, cut
+from dpmodels.pages.card_words import after_at_worst, beyond_of_values, cautions_of, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
 from dpmodels.pages.page import unlinked
 from dpmodels.pages.report import render as render_report
@@ -264,9 +264,9 @@ def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words:
     assert open_in_words(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 19
     card = facts()
     card["given"] = {**DECLARED, name: words}
-    (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state]
-    page = text_of(render_statement(card))
-    assert asked in line and f"{state}: {line}".replace("`", "") in page.partition("Ten questions")[0]
+    (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state and asked in what]
+    box = render_statement(card).partition("Ten questions")[0]
+    assert f"<li><strong>{state}</strong>: {line.partition('`')[0]}" in box.replace("&#39;", "'")
 
 
 def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
@@ -286,8 +286,8 @@ def test_children_whom_another_answer_names_are_not_said_to_be_unstated() -> Non
     ):
         card = facts()
         card["given"] = {**DECLARED, "minors": "", "subjects": subjects}
-        (line,) = [what for lack, what in open_in_words(card["given"]) if lack == "Not stated"]
-        assert f"from whoever collected the data, {asked}" in line
+        every = [what for lack, what in open_in_words(card["given"]) if lack == "Not stated"]
+        assert any(what.startswith(f"from whoever collected the data, {asked}") for what in every)
         assert ("Not stated: “Men, minors" in text_of(render_card(card))) == ("minors" in subjects)
 
 
@@ -634,15 +634,33 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     said = text_of(render_statement(card))
     events = [EVENT.validate_python(one) for charge in card["hand_off"]["charges"] for one in charge["events"]]
     mu = math.sqrt(sum(one.noise_multiplier**-2 for one in leaves(events)))
-    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5)]
-    asked = "If one person has 2, 3 or 5 records, an even bet on whether these are there is won in at most"
-    assert f"{asked} {wins[0]}, {wins[1]} or {wins[2]} of cases, by this noise." in said
+    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5, 12)]
+    asked = "If one person has 2, 3, 5 or 12 records, an even bet on whether these are there is won in at most"
+    assert f"{asked} {wins[0]}, {wins[1]}, {wins[2]} or {wins[3]} of cases, by this noise." in said
+    value = "A guess of 10 % on a value that all of them share becomes"
+    assert f"{value} {after_at_worst(math.exp(10 * float(card['hand_off']['epsilon'])))} at most or nearly any" in said
+    assert "the most unusual record too, and not for a person with several" in said
     card["hand_off"]["charges"][0]["events"].append({"kind": "pure", "epsilon": 0.1})
     epsilon = float(card["hand_off"]["epsilon"])
     assert f"{asked} {in_words(guesses_of_budget(2 * epsilon, 1e-4))[:3]}" in text_of(render_statement(card))
     assert "of cases, by so many times ε alone." in text_of(render_statement(card))
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
     assert "If one person has 2" not in text_of(render_statement(card))
+
+
+def test_the_box_holds_the_purpose_against_what_rows_are_not_for_and_asks_who_checked_that_rules_are_public() -> None:
+    card = facts()
+    card["quality"] |= {"uses": {"good": [], "care": [], "never": ["means of dose"]}, "rules": ["`a <= b`", "`c < d`"]}
+    card["content"]["columns"].append({"name": "copay", "type": "derived"})
+    box = text_of(render_statement(card)).partition("Ten questions")[0]
+    assert "and a search for one; means of dose. Hold the purpose against it (answer 5)" in box
+    assert "who checked that its 2 rules and 1 formula are public: nacre refuses, before any charge, raw rows" in box
+    for page in (render_statement(card), render_sheet(card)):
+        assert "such as a tariff or a quota, is the recipient's" in text_of(page)
+    card["quality"] |= {"uses": {"never": []}, "rules": []}
+    card["content"]["columns"].pop()
+    assert "Hold the purpose" not in text_of(render_statement(card))
+    assert "who checked that" not in text_of(render_statement(card))
 
 
 def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> None:

@@ -9,7 +9,8 @@ from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.categories import EVERY_ROW, absent
 from dpmodels.pages.figures.named import farther
-from dpmodels.pages.figures.rates import counting, giving_away, without_outcome, worst_rate
+from dpmodels.pages.figures.rate_groups import counting
+from dpmodels.pages.figures.rates import giving_away, without_outcome, worst_rate
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, most_by_noise, relations
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.pages.uses import uses
@@ -209,6 +210,9 @@ def test_a_relation_is_certain_beyond_noise_and_weaker_where_rows_have_less_of_i
     noisy = replace(kept, released=0.3, likely=0.15, most=0.19, synthetic=0.13)
     assert noisy.is_certain and noisy.is_weakened and replace(noisy, synthetic=0.24).is_kept  # .3 may be real
     assert not replace(noisy, released=0.18, synthetic=0).is_weakened
+    for synthetic, noise, is_stronger in ((0.37, 0.05, False), (0.39, 0.05, True), (0.39, 0.1, False)):
+        rows = replace(noisy, synthetic=synthetic, noise=noise)
+        assert (rows.is_stronger, rows.is_kept, rows.is_weakened) == (is_stronger, not is_stronger, False)
     assert relations(report(column("a", 0.01), distances=[[0, 1, 0, 0, 0, 0.01]])) == {}
 
 
@@ -329,6 +333,9 @@ def test_means_whose_errors_are_small_beside_them_are_of_use() -> None:
     words = "means, totals and 99 % quantiles of"
     assert f"{words} age (within 4 %)" in said(sorted_columns.good)
     assert f"{words} pay (within 18 %)" in said(sorted_columns.care)
+    sorted_columns = uses(report({**columns[0], "clock": 3600.0}, columns[1]))
+    assert sorted_columns is not None
+    assert "means and 99 % quantiles of age" in said(sorted_columns.good) and "totals" not in said(sorted_columns.good)
 
 
 def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> None:

@@ -113,14 +113,14 @@ def test_the_worst_means_are_named_at_the_end_of_a_run() -> None:
     fact = {"estimate": 200.0, "expected_error": 10.0}
     column = {"name": "bill", "mean": fact, "p99": {"estimate": 1000.0, "expected_error": 200.0}}
     facts = {"privacy": {"spent_epsilon": 1, "delta": 1e-5, "unit": "record"}, "method": "nacre", "columns": [column]}
-    assert lines(facts)["means"].startswith("bill within 9.8 % (in nineteen")
-    assert lines(facts)["99 % quantiles"] == "bill within 40 % (in as many)" and "at the bounds" not in lines(facts)
+    assert lines(facts)["means"].startswith("bill 200 within 20 (in nineteen")
+    assert lines(facts)["99 % quantiles"] == "bill 1,000 within 400 (in as many)" and "at the bounds" not in lines(
+        facts
+    )
     column["clipped"] = [0.0, 2000.0]
     assert lines(facts)["at the bounds"].startswith("values beyond 0 to 2,000 of bill, if there were any, were set to")
     column["unseen"] = {"quantile": True}
-    assert lines(facts)["99 % quantiles"].startswith("bill unknown") and lines(facts)["means"].startswith(
-        "bill within 9.8 %"
-    )
+    assert lines(facts)["99 % quantiles"] == "bill not known" and lines(facts)["means"].startswith("bill 200 within 20")
 
 
 def test_an_error_of_years_is_held_against_how_far_they_lie_apart() -> None:

@@ -61,6 +61,9 @@ def test_a_headline_counts_what_is_not_resolved_and_the_relations_that_stand_out
         "In 2 of 3 pairs the columns depend on each other by more than noise shows, in 1 of these by less in these "
         "rows than as released; with b (the target) in 1 of 2."
     )
+    stronger = [distances[0], [*distances[1][:7], 0.7, 0.01, 0.02], distances[2]]
+    said = headline(report(column("a"), column("b"), column("c"), pairs={"distances": stronger}))
+    assert said.endswith("more than noise shows, in 1 of these by over a quarter more.")
     assert "the target" not in headline(report(column("a"), column("b"), pairs={"distances": distances[:1]}))
     before = [one[:6] for one in distances]
     assert "noise shows" not in headline(report(column("a"), column("b"), column("c"), pairs={"distances": before}))

@@ -140,10 +140,9 @@ def lines(given: Mapping[str, str]) -> list[Line]:
 
 
 def open_in_words(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Write what is open, each state with all that is in it."""
+    """Write what is open, each with its state, by which they are sorted."""
     every = lines(given)
-    by_state = {state: [one.what for one in every if one.state == state] for state in STATES}
-    return [(state, "; ".join(parts)) for state, parts in by_state.items() if parts]
+    return [(state, one.what) for state in STATES for one in every if one.state == state]
 
 
 def counts_of(given: Mapping[str, str]) -> dict[str, int]:

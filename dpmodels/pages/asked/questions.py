@@ -17,6 +17,11 @@ UNSIGNED = (
     "to compare sha256sum of each file with manifest.json proves nothing unless manifest.json is signed, or you got "
     "its own sha256 elsewhere: whoever alters a file can alter it too."
 )
+DECISIONS_ON_GROUPS = (
+    "A decision on a group that follows from these rows, such as a tariff or a quota, is the recipient's, who answers "
+    "for how far off they are."
+)
+"""What is said of groups wherever pages say that no single person may be decided on."""
 ROLES = (
     ("Operator", "runs nacre where the real data lie, and declares what stands here in “ ”"),
     ("Maker", "made these files from the noisy numbers, and may sign them; mostly the operator"),
@@ -251,7 +256,8 @@ def _recipients(facts: Facts) -> Answer:
     given = facts["given"]
     named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
     parts = [f"{title}: {_said(given.get(name))}" for name, title in named]
-    text = " ".join(parts) + " Never for a decision about a single person, or to look for one."
+    text = " ".join(parts) + " Never for a decision about a single person, or to look for one. "
+    text += DECISIONS_ON_GROUPS
     more = ("What it must not be used for", f"{SHEET}#not-for"), ("If you pass it on", f"{SHEET}#pass-on")
     return Answer("What may recipients do, and when must they delete it?", text, more)
 

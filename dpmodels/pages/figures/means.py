@@ -1,10 +1,11 @@
 """Within what the means, and the large quantiles, of the columns of a report are, as parts of themselves."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.figures.named import has_first_rows
 from dpmodels.pages.glance import (
     Yardstick,
     error_of,
@@ -15,12 +16,19 @@ from dpmodels.pages.glance import (
     with_figures,
     yardstick,
 )
+from dpmodels.pages.page import percent_up
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
 FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
+MOST_RELATIVE = 10.0
+"""Times a mean or a quantile beyond which no number is written of what it is within."""
+LEAST = 0.0001
+"""What a mean or a quantile is said to be within at least: nobody needs more decimals."""
+UNKNOWN = "not known"
+"""What is written of a figure that noise leaves open, and of one of which no error can be derived."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,30 @@ def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     return {one["name"]: _part_off(one, figure) for one in stated}
 
 
-def far_figures(report: Facts) -> dict[str, list[str]]:
-    """Name by figure the columns of which it is stated, handed over, and farther off than it is of any use."""
-    dropped = not_handed_over(report)
-    far = {
-        figure: [name for name, error in errors_of(report, figure).items() if error.counted > FAR] for figure in FIGURES
-    }
-    return {figure: some for figure, names in far.items() if (some := [one for one in names if one not in dropped])}
+def far_figures(report: Facts) -> dict[str, dict[str, str]]:
+    """Say by figure and column within what it is, where it is handed over, and farther off than it is of any use."""
+    dropped, far = not_handed_over(report), dict[str, dict[str, str]]()
+    for figure in FIGURES:
+        for name, error in errors_of(report, figure).items():
+            if error.counted > FAR and name not in dropped:
+                far.setdefault(figure, {})[name] = in_words(error) + (f" of its {error.of}" if error.of else "")
+    return far
+
+
+def in_words(error: PartOff) -> str:
+    """Write within what a figure is, and how far off it is at the farthest; of what is next to no limit, no number."""
+    if error.counted > MOST_RELATIVE:
+        return UNKNOWN
+    stated, farthest = (percent_up(max(one, LEAST), MOST_RELATIVE) for one in (error.stated, error.farthest))
+    return "at least " * error.is_cut + stated + f", up to {farthest}" * (farthest != stated)
+
+
+def words_by_kind(report: Facts, figure: str, names: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    """Yield names with what is said of their figure: of times of day, and of the first rows of users, no total."""
+    times = {one["name"] for one in report["columns"] if one.get("clock")}
+    for is_time in (False, True):
+        words = FIGURES[figure][: 1 if is_time or has_first_rows(report) else None]
+        yield [name for name in names if (name in times) is is_time], words
 
 
 def _part_off(column: Facts, figure: str) -> PartOff:

@@ -7,13 +7,11 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.relations import Relation
 from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
-SMALL, REST = 0.05, 0.1
-"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
-part of the rows whose groups may be left out together, since they are known worst."""
 NEAR, MIDDLE = 0.25, 0.5
 """Parts of a rate of all rows within which the rates of groups are of use, and beyond which they are of none."""
 GIVEN, OPEN = 0.98, 0.95
@@ -26,23 +24,6 @@ FEW_NULLS = 0.01
 def worst_rate(rates: Facts) -> float:
     """Return within what the rates by a column are, in its two largest groups and every other that is not small."""
     return max((rates["within"][index] for index in counting(rates)), default=1.0)
-
-
-def counting(rates: Facts) -> list[int]:
-    """Return the places of the groups whose rates count, of which there are two at least.
-
-    They are the two largest and every other that is not small, but for those known worst that together have up to
-    ``REST`` of the rows.
-    """
-    shares, within = rates["share"], rates["within"]
-    largest = sorted(range(len(shares)), key=lambda index: -shares[index])
-    count = [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
-    rest = REST
-    for index in sorted(count[2:], key=lambda index: -within[index]):
-        if (rest := rest - shares[index]) < 0:
-            break
-        count.remove(index)
-    return count
 
 
 def with_rows(rates: Facts) -> list[int]:

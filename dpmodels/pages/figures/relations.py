@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import gammaincc, gammaincinv
 
 from dpmodels.pages.figures.ruled import ruled_pairs
+from dpmodels.pages.figures.standing_out import Standout, standouts
 
 OF_JOINT = re.compile(r"joint table that the workload asks for \((.+)\) departs")
 """How a report calls the noise of a joint table."""
@@ -21,8 +22,9 @@ LISTED = 10
 """What a report lists of two columns: their places, four distances, and four figures of how they depend."""
 FALSE = 0.1
 """Part of the relations that are called likely which noise and chance may have made."""
-KEPT = 0.8
-"""Part of the released dependence, without its noise, from which on two columns depend on each other as they did."""
+KEPT, STRONGER = 0.8, 1.25
+"""Parts of the released dependence, with its noise, from which on two columns depend on each other as they did, and
+beyond which they do more than they did."""
 ONE_SIDED_95 = 1.645
 """Standard deviations above its mean that a normal exceeds in one of twenty."""
 
@@ -39,6 +41,8 @@ class Relation:
         most: what they make of any pair of the report in one report of twenty.
         chance: how probable it is that they make as much of this pair alone.
         by_rule: whether a rule of the schema relates them, so that a relation is no finding.
+        noise: by what noise moves the released dependence, exceeded upwards in one release of twenty.
+        standout: of a pair with the target, the group whose rate of it stands out for certain; None where none does.
     """
 
     columns: tuple[int, int]
@@ -48,24 +52,45 @@ class Relation:
     most: float
     chance: float = 1.0
     by_rule: bool = False
+    noise: float = 0.0
+    standout: Standout | None = None
 
     @property
     def is_certain(self) -> bool:
         """Tell whether the columns depend on each other by more than noise and chance show of any pair."""
-        return self.released > self.most
+        return self.released > self.most or self.standout is not None
+
+    @property
+    def is_by_rate_alone(self) -> bool:
+        """Tell whether a relation is certain by the rate of one group, while noise hides it in the table of both."""
+        return self.standout is not None and self.released <= self.most
 
     @property
     def is_weakened(self) -> bool:
-        """Tell whether a certain relation is weaker in the synthetic rows than as released."""
-        return self.is_certain and not self.is_kept
-
-    @property
-    def is_kept(self) -> bool:
-        """Tell whether a certain relation is about as strong in the synthetic rows.
+        """Tell whether a certain relation is weaker in the synthetic rows than as released.
 
         Noise adds to what is released, so the real relation is rather weaker than that, and this asks for more.
         """
-        return self.is_certain and self.synthetic >= KEPT * self.released
+        released, synthetic, _ = self._strength
+        return self.is_certain and synthetic < KEPT * released
+
+    @property
+    def is_stronger(self) -> bool:
+        """Tell whether a certain relation is stronger in the synthetic rows, by more than noise took from it."""
+        released, synthetic, noise = self._strength
+        return self.is_certain and synthetic > max(STRONGER * released, released + noise)
+
+    @property
+    def is_kept(self) -> bool:
+        """Tell whether a certain relation is about as strong in the synthetic rows."""
+        return self.is_certain and not self.is_weakened and not self.is_stronger
+
+    @property
+    def _strength(self) -> tuple[float, float, float]:
+        """How strong a relation is as released, in the synthetic rows, and by how much noise moves the first."""
+        if self.standout is not None and self.is_by_rate_alone:
+            return self.standout.released, self.standout.synthetic, ONE_SIDED_95 * self.standout.noise_stddev
+        return self.released, self.synthetic, self.noise
 
 
 def but_joint(report: Mapping[str, Any]) -> str:
@@ -84,7 +109,12 @@ def relations(report: Mapping[str, Any]) -> dict[tuple[int, int], Relation]:
     ruled = ruled_pairs(report)
     joined = [not one.get("ordered", True) and len(one.get("labels", ())) > GROUPS for one in report.get("columns", ())]
     every = (_relation(one, len(listed), 1 + joined[one[0]] + joined[one[1]]) for one in listed)
-    return {one.columns: replace(one, by_rule=_in_order(one.columns) in ruled) for one in every}
+    by_rate = standouts(report)
+    return {
+        one.columns: replace(one, by_rule=pair in ruled, standout=by_rate.get(pair))
+        for one in every
+        for pair in [_in_order(one.columns)]
+    }
 
 
 def _in_order(columns: tuple[int, int]) -> tuple[int, int]:
@@ -95,7 +125,8 @@ def _relation(listed: list[Any], number: int, groupings: int) -> Relation:
     """Return the relation of a pair, which is the clearest of so many groupings of its categories (Bonferroni)."""
     first, second, *_, released, synthetic, noise, likely = listed
     most, chance = most_by_noise(noise, likely, number * groupings), chance_of(released, noise, likely)
-    return Relation((first, second), released, synthetic, likely, most, min(1.0, groupings * chance))
+    moved = max(likely - noise, 0.0)
+    return Relation((first, second), released, synthetic, likely, most, min(1.0, groupings * chance), noise=moved)
 
 
 def asked_pairs(report: Mapping[str, Any]) -> frozenset[tuple[int, int]]:

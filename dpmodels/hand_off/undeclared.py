@@ -1,0 +1,33 @@
+"""What a check says beside an officer's signature: what nobody declared, and whether a unit is a person."""
+
+from dpmodels.hand_off.manifest import Manifest, printable
+from dpmodels.hand_off.signature import NOBODY_AGREED
+from dpmodels.hand_off.verification import Verification
+from dpmodels.plural import counted
+
+
+def say_declared(manifest: Manifest, check: Verification) -> None:
+    """Repeat what is declared; beside an officer's signature that the files may leave, say what is not."""
+    check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
+    if check.agreed != NOBODY_AGREED:
+        check.undeclared, check.persons = undeclared(manifest), of_persons(manifest)
+
+
+def undeclared(manifest: Manifest) -> str:
+    """Count and name what pages ask a person for and no word of the operator answers; empty where nothing is open."""
+    from dpmodels.pages.asked.open_points import lines
+
+    every = lines(manifest.operator_says)
+    blank = [one.title.partition(" (GDPR")[0] for one in every if one.state]
+    return (
+        f"{len(blank)} of {counted(len(every), 'answer')} that the pages ask for: {'; '.join(blank)}" if blank else ""
+    )
+
+
+def of_persons(manifest: Manifest) -> str:
+    """Say whether a unit is proved to be a person: never by nacre, and only declared where a column names users."""
+    from dpmodels.pages.card_words import is_record
+
+    if is_record({"unit": manifest.unit}):
+        return "the unit is not proved to be one person: whoever has several records is hidden less"
+    return "that each unit is one person rests on its column or ids, as declared" if manifest.unit[:4] == "user" else ""

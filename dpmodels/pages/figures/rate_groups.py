@@ -1,0 +1,29 @@
+"""Which groups of a column count where rates of the target are judged.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Facts = Mapping[str, Any]
+SMALL, REST = 0.05, 0.1
+"""Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
+part of the rows whose groups may be left out together, since they are known worst."""
+
+
+def counting(rates: Facts) -> list[int]:
+    """Return the places of the groups whose rates count, of which there are two at least.
+
+    They are the two largest and every other that is not small, but for those known worst that together have up to
+    ``REST`` of the rows.
+    """
+    shares, within = rates["share"], rates["within"]
+    largest = sorted(range(len(shares)), key=lambda index: -shares[index])
+    count = [index for rank, index in enumerate(largest) if rank < 2 or shares[index] >= SMALL]
+    rest = REST
+    for index in sorted(count[2:], key=lambda index: -within[index]):
+        if (rest := rest - shares[index]) < 0:
+            break
+        count.remove(index)
+    return count
