@@ -5,12 +5,15 @@ pairs, and released by nacre's defaults. What the report says the quantiles of e
 largest difference of the shares of rows below a value, real and synthetic. "unknown" is the part of which the report
 states nothing. The table "near" is made up, the hardest there is: of two columns one is the other and little more, so
 that their difference is all in what no group of values shows.
+
+The second table holds the mean that the report states of each against the real one. "stated" is what it is within, as a
+part of the real mean, in the middle of all.
 """
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +27,10 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.schema import Schema
+from dpmodels.statistics.normal import NORMAL_95
 
 HEAD = ["table", "formula", "columns", "unknown, %", "stated, %", "true, %", "beyond, %", "true / stated, as a rule"]
+OF_MEANS = ["table", "formula", "means", "unknown, %", "stated, % of the mean", "beyond, %", "true / stated, as a rule"]
 FORMULAS = {"sum": "{} + {}", "difference": "{} - {}", "product": "{} * {}"}
 TABLES = ("adult-3000", "adult-32561", "creditcard-20790", "near-8000")
 PAIRS = 40
@@ -74,8 +79,22 @@ def with_formulas(schema: Schema) -> Schema:
     return Schema(name=schema.name, target=schema.target, columns={**schema.columns, **formulas})
 
 
-def outcomes(name: str, epsilon: float, seed: int) -> Iterator[tuple[str, float | None, float]]:
-    """Release a table once, and yield of each formula its kind, what is stated, and what is true."""
+class Outcome(NamedTuple):
+    """What is stated of a formula of a kind, None where nothing is, and what is true: of quantiles, and of the mean.
+
+    ``mean`` is the real one, ``off`` how far the stated one is from it.
+    """
+
+    kind: str
+    stated: float | None
+    true: float
+    mean: float
+    within: float | None
+    off: float
+
+
+def outcomes(name: str, epsilon: float, seed: int) -> Iterator[Outcome]:
+    """Release a table once, and yield what is stated and true of each formula."""
     frame, schema = near(int(name.split("-")[1])) if name.startswith("near") else load(name)
     schema = with_formulas(schema)
     codec = Codec(schema)
@@ -86,7 +105,15 @@ def outcomes(name: str, epsilon: float, seed: int) -> Iterator[tuple[str, float 
         values = [derive(column, codec.columns, table).to_numpy(zero_copy_only=False) for table in (real, drawn)]
         points = np.sort(np.concatenate(values))
         shares = [np.searchsorted(np.sort(each), points, side="right") / len(each) for each in values]
-        yield one["name"].split("_")[0], one.get("quantiles_within"), float(np.abs(shares[0] - shares[1]).max())
+        true, mean, stated = (
+            float(np.abs(shares[0] - shares[1]).max()),
+            float(np.nanmean(values[0])),
+            one.get("mean", {}),
+        )
+        error, estimate = stated.get("expected_error"), stated.get("estimate", 0.0)
+        within = None if error is None else NORMAL_95 * error
+        kind = one["name"].split("_")[0]
+        yield Outcome(kind, one.get("quantiles_within"), true, mean, within, abs(estimate - mean))
 
 
 def _modelled(codec: Codec, records: Any) -> Iterator[tuple[str, pa.Array]]:
@@ -97,18 +124,34 @@ def _modelled(codec: Codec, records: Any) -> Iterator[tuple[str, pa.Array]]:
 def main() -> None:
     args = parse(__doc__, options)
     releases = 1 if args.quick else args.releases
-    table = Table(f"Stated and true errors of derived columns, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=2)
+    spent = f"epsilon={args.epsilon}, delta={DELTA}"
+    table = Table(f"Stated and true errors of derived columns, {spent}", HEAD, digits=2)
+    means = Table(f"Stated and true errors of the means of derived columns, {spent}", OF_MEANS, digits=2)
     for name in args.tables:
         every = [one for seed in range(releases) for one in outcomes(name, args.epsilon, seed)]
         for kind in FORMULAS:
-            of_kind = [(stated, true) for each, stated, true in every if each == kind]
-            known = np.array([(stated, true) for stated, true in of_kind if stated is not None]).reshape(-1, 2)
+            of_kind = [one for one in every if one.kind == kind]
+            known = np.array([(one.stated, one.true) for one in of_kind if one.stated is not None]).reshape(-1, 2)
             unknown = 100 * (1 - len(known) / len(of_kind))
             ratio = known[:, 1] / known[:, 0]
             figures = (100 * known[:, 0].mean(), 100 * known[:, 1].mean(), 100 * (ratio > 1).mean(), np.median(ratio))
             table.add(name, kind, len(of_kind), unknown, *(map(float, figures) if len(known) else [""] * 4))
             print(table.markdown().splitlines()[-1], flush=True)
-    report("derived", [table], range(releases), args)
+            stated = [one for one in of_kind if one.within is not None and one.mean]
+            unknown = 100 * (1 - len(stated) / len(of_kind))
+            ratio = np.array([one.off / one.within for one in stated if one.within])
+            within = np.median([100 * one.within / abs(one.mean) for one in stated if one.within])
+            means.add(
+                name,
+                kind,
+                len(of_kind),
+                unknown,
+                float(within),
+                100 * float((ratio > 1).mean()),
+                float(np.median(ratio)),
+            )
+            print(means.markdown().splitlines()[-1], flush=True)
+    report("derived", [table, means], range(releases), args)
 
 
 if __name__ == "__main__":

@@ -210,19 +210,13 @@ def _shift(formula: str, order: Sequence[str], points: Mapping[str, Points], col
         for name, side in zip(order, sides, strict=True)
     ]
     given, weight = _given(formula, order, list(zip(sides, halves, strict=True)), columns)
-    shape = [side.shape[1] for side in sides]
-    given, weight = (np.where(weight > 0, one, 0.0).reshape(*cells, *shape) for one in (given, weight))
-    apart = (given * weight).sum(axis=tuple(range(len(cells), 2 * len(cells))))
-    at = np.indices(shape)
-    bits = [at[order.index(name)] for name in numbers]
-    worst = np.zeros(cells)
-    for signs in product((0, 1), repeat=len(numbers) - 1):
-        together = np.logical_and.reduce(
-            [bit == (bits[0] + sign) % 2 for bit, sign in zip(bits[1:], signs, strict=True)]
-        )
-        share = 2.0 ** (len(numbers) - 1)
-        mean = (given * weight * together * share).sum(axis=tuple(range(len(cells), 2 * len(cells))))
-        worst = np.maximum(worst, np.abs(mean - apart))
+    shape, inner = [side.shape[1] for side in sides], tuple(range(len(cells), 2 * len(cells)))
+    given = np.where(weight > 0, given * weight, 0.0).reshape(*cells, *shape)
+    apart, places, worst = given.sum(axis=inner), np.indices(shape), np.zeros(cells)
+    first, *others = (places[order.index(name)] for name in numbers)
+    for turned in product((0, 1), repeat=len(others)):  # which of the others fall as the first rises
+        is_so = np.logical_and.reduce([one == (first + turn) % 2 for one, turn in zip(others, turned, strict=True)])
+        worst = np.maximum(worst, np.abs((given * is_so).sum(axis=inner) * 2 ** len(others) - apart))
     return worst
 
 
