@@ -7,3 +7,14 @@ OF_VALUES, OF_CATEGORIES = " or ", ", "
 def counted(number: int, noun: str) -> str:
     """Write how many there are of something, as ``1 fault`` and ``2 faults``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+MOST_NAMES = 5
+"""Names that a sentence has; of more it says how many there are."""
+
+
+def listed(names: list[str], word: str) -> str:
+    """Name some columns, and how many more there are."""
+    more = [f"{len(names) - MOST_NAMES:,} more"] if len(names) > MOST_NAMES else []
+    *first, last = [*names[:MOST_NAMES], *more]
+    return f"{', '.join(first)} {word} {last}" if first else last

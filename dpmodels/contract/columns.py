@@ -202,6 +202,12 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
 
 
+def copy_of(name: str, columns: Mapping[str, Any]) -> str:
+    """Return the column that is counted in place of a derived one, as it is computed from that alone; empty without."""
+    same = (other for other, one in columns.items() if (getattr(one, "computed", None) or "").strip() == name)
+    return next(same, "")
+
+
 def helper_faults(columns: Mapping[str, Any], target: str | None) -> list[tuple[str, str]]:
     """Refuse a target that nobody is handed."""
     is_helper = target in helpers(columns)

@@ -10,14 +10,14 @@ import numpy as np
 from dpmodels.contract.columns import Datetime, Derived, Identifier, Integer, Number, computed
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import DEFAULT_CELLS
-from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.derivation.shares import as_share
 from dpmodels.contract.derivation.stays import of_a_stay
-from dpmodels.contract.derivation.terms import may_have_mean
-from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.contract.derivation.unstated import for_figures_alone, of_products
+from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.namable import is_namable
+from dpmodels.plural import listed
 from dpmodels.privacy import PrivacyUnit
 
 OF_ROWS = ": all figures are of "
@@ -70,27 +70,16 @@ FEW = (
     "{names} {come} back as any whole number between `min` and `max`: where a column has few values, such as 0, 150, "
     "300 and 500, write these, as `type: categorical, values: [0, 150, 300, 500]`"
 )
-NO_MEAN = (
-    "of {names} a report states no mean, since it follows neither from one column nor from two that are counted "
-    "together, or needs to know each value of a number that is counted in ranges: where a study asks for it, have it "
-    "counted beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, whose "
-    "means, by groups too, the release then tells (docs/schema.md#a-column-for-figures-alone)"
-)
 ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
     "`round: 2` two, and `dtype: float64` says that all digits are meant"
 )
 MANY_A_CELL = WIDE / DEFAULT_CELLS
 """So many whole numbers in each range of a column are more than a person lists, and less than its range tells apart."""
-FIGURES_ALONE = (
-    "column {name}: with `keep: drop`, and nothing derived from it, nobody is handed it: it is counted for figures "
-    "alone, such as those of `nacre means`, and takes its part of the budget"
-)
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
     "In the schema, derive one of them: `type: derived` with a formula of {name}"
 )
-MOST_NAMES = 5
 NOT_HANDED_OVER = (
     "column {name}: not handed over (`keep: drop`); what is said of it is of the rows before it was left out of them"
 )
@@ -120,15 +109,13 @@ def remarks_of(
         yield FIRST_ROWS
     if unit.kind == "record" and (names := _repeatable(columns, in_parts)):
         user, which = (names[0], "") if len(names) == 1 else ("COLUMN", OF_PERSONS)
-        yield MAY_REPEAT.format(names=_list(names, "or"), user=user, which=which)
+        yield MAY_REPEAT.format(names=listed(names, "or"), user=user, which=which)
     yield from _further(columns, unit)
     yield from (NOT_HANDED_OVER.format(name=name) for name in formulas if columns[name].keep)
     operands = {name for one in columns.values() if isinstance(one, Derived) for name in one.operands}
     for name, column in columns.items():
-        if name in formulas and name not in operands and column.keep:
-            yield FIGURES_ALONE.format(name=name)
-        elif name in formulas and name not in operands:
-            yield FALLS_APART.format(name=name, others=_list(names_in(formulas[name]), "and"))
+        if name in formulas and name not in operands and not column.keep:
+            yield FALLS_APART.format(name=name, others=listed(names_in(formulas[name]), "and"))
         if isinstance(column, Integer | Number) and column.log and column.low < 0:
             yield COARSE_AT_ZERO.format(name=name, low=f"{column.low:.10g}")
         if isinstance(column, Derived) and column.formula is not None and column.round is None and not column.dtype:
@@ -169,9 +156,9 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    each = (_of_amounts, _of_few, _of_digits)
+    each = (_of_amounts, _of_few, _of_digits, for_figures_alone)
     of_columns = [_of_order(columns, ruled), *(one(columns) for one in each)]
-    of_columns.append(_of_products(columns, getattr(contract, "target", None)))
+    of_columns.append(of_products(columns, getattr(contract, "target", None)))
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 
@@ -204,35 +191,25 @@ def _of_order(columns: Mapping[str, Any], ruled: Collection[str]) -> str:
     if not alone or len(dates) < 2:
         return ""
     named = alone if alone[1:] else [*alone, *(name for name in dates if name in ruled)]
-    return of_a_stay(named, columns) or IN_ORDER.format(names=_list(named, "and"), first=named[0], second=named[1])
+    return of_a_stay(named, columns) or IN_ORDER.format(names=listed(named, "and"), first=named[0], second=named[1])
 
 
 def _of_amounts(columns: Mapping[str, Any]) -> str:
     """Advise a value of its own for the zeros of amounts of which a schema says nothing; empty without any."""
     names = [name for name, column in columns.items() if is_open_amount(column)]
-    return AMOUNTS.format(names=_list(names, "and")) if names else ""
+    return AMOUNTS.format(names=listed(names, "and")) if names else ""
 
 
 def _of_few(columns: Mapping[str, Any]) -> str:
     """Say of wide intervals of whole numbers that a list of few values is no interval; empty without any."""
     names = [name for name, column in columns.items() if _may_be_few(column)]
-    return FEW.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
-
-
-def _of_products(columns: Mapping[str, Any], target: str | None) -> str:
-    """Name the derived numbers of whose means a report says nothing."""
-    formulas = {name: one.formula for name, one in columns.items() if isinstance(one, Derived) and one.formula}
-    numbers = {name: text for name, text in formulas.items() if moment_of(text, columns) is None}
-    names = [
-        name for name, text in numbers.items() if affine_of(text) is None and not may_have_mean(text, columns, target)
-    ]
-    return NO_MEAN.format(names=_list(names, "and"), name=names[0]) if names else ""
+    return FEW.format(names=listed(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
 
 
 def _of_digits(columns: Mapping[str, Any]) -> str:
     """Name the numbers of which a schema does not say how many decimals they have; empty without any."""
     names = [name for name, column in columns.items() if isinstance(column, Number) and _has_all_digits(column)]
-    return ALL_DIGITS.format(names=_list(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
+    return ALL_DIGITS.format(names=listed(names, "and"), come="comes" if len(names) == 1 else "come") if names else ""
 
 
 def _has_all_digits(column: Number) -> bool:
@@ -259,7 +236,7 @@ def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:
     """Say how a schema whose unit is a record says that each has one row; empty where nothing else is warned of."""
     unit, part = getattr(contract, "unit", None), getattr(contract, "partition", None)
     names = _repeatable(columns, in_parts=False) if unit and unit.kind == "record" and part is None else []
-    return ONE_ROW_EACH.format(names=_list(names, "or")) if names else ""
+    return ONE_ROW_EACH.format(names=listed(names, "or")) if names else ""
 
 
 def is_open_amount(column: object) -> bool:
@@ -313,11 +290,4 @@ def _further(columns: Mapping[str, Any], unit: PrivacyUnit) -> Iterator[str]:
     if unit.user is not None and unit.max_rows > 1:
         yield MORE_ROWS.format(rows=unit.max_rows)
     if left_out := [name for name, column in columns.items() if getattr(column, "outside", "") == "reject-row"]:
-        yield LEFT_OUT.format(names=_list(left_out, "or"))
-
-
-def _list(names: list[str], word: str) -> str:
-    """Name some columns, and how many more there are."""
-    more = [f"{len(names) - MOST_NAMES:,} more"] if len(names) > MOST_NAMES else []
-    *first, last = [*names[:MOST_NAMES], *more]
-    return f"{', '.join(first)} {word} {last}" if first else last
+        yield LEFT_OUT.format(names=listed(left_out, "or"))

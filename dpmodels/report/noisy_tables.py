@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.contract.columns import Continuous, Datetime, Derived
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of
 from dpmodels.contract.derivation.tariff import written_table
 from dpmodels.contract.derivation.terms import terms_of
 from dpmodels.contract.formula import names_in
@@ -148,8 +148,12 @@ class Counted:
 
         """
         one = self.columns.get(column)
+        if column in self._counted and isinstance(one, Discrete) and one.kind in ("integer", "number"):
+            return [column]  # numbers that are listed: each by itself
         if not isinstance(one, Derived) or (one.values is not None and one.kind != "number"):
             return [""]
+        if (copy := copy_of(column, self.columns)) in self._counted:
+            return [copy]
         if one.values is not None:
             return [written_table(str(one.of), {str(key): float(value) for key, value in one.values.items()})]
         formula = str(one.formula)

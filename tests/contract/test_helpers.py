@@ -13,7 +13,7 @@ import yaml
 import nacre
 from dpmodels.authoring.lint import parse
 from dpmodels.contract.helpers import without_helpers
-from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
+from dpmodels.contract.remarks import NOT_HANDED_OVER, before_a_charge, is_declared
 from dpmodels.gate.suite import suite_for
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.reading.ingest import faults_in
@@ -47,8 +47,8 @@ def test_only_what_is_computed_and_no_target_is_left_out(wrong: str, where: str,
 def test_one_that_nothing_follows_from_is_counted_for_figures_alone_and_said_to_be() -> None:
     schema, faults = parse(REFUNDS.replace("share * amount", "amount - 1"))
     assert schema is not None and not faults
-    (remark,) = [one for one in schema.remarks if "figures alone" in one]
-    assert remark.startswith("column share: with `keep: drop`")
+    (remark,) = [one for one in before_a_charge(schema) if "figures alone" in one]
+    assert remark.startswith("share, with `keep: drop`")
 
 
 def test_a_schema_says_it_and_no_other_changes() -> None:

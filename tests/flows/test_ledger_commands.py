@@ -304,7 +304,7 @@ def test_an_account_with_an_officer_is_charged_only_with_the_officers_signature(
     code, out, err = run_cli("approve", run, "--yes", "--key", other, "--home", own / "home")
     assert code == 1 and "another key than that of Dana" in err and "nothing was signed" in err
     assert "epsilon" not in out + err  # the plan is shown to whoever may sign for it
-    code, out, _ = run_cli("approve", run, "--yes", "--key", key, "--home", own / "home")
+    code, out, _ = run_cli("approve", run, "--yes", "--details", "--key", key, "--home", own / "home")
     assert code == 0 and '"account":"clinic"' in out and "approval 2" in out and "--legal-basis with its article" in out
     assert json.loads(ask(own, "show", "--json")[1])[0]["charges"] == 1
     assert run_cli("resume", run, "--home", own / "home", "--no-prefect")[0] == 0

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.contract.columns import copy_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
@@ -64,8 +65,9 @@ def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) ->
     """Tell whether a mean may be stated by counts, and lies with all that is said of it where the formula reaches."""
     from dpmodels.report.derived.means import has_counted_mean
 
-    operands = [one for one in report["columns"] if one["name"] in column.operands]
-    if not has_counted_mean(column, schema.columns, operands) or "mean" not in facts or "p99" in facts:
+    copy = copy_of(str(facts["name"]), schema.columns)
+    may_be = has_counted_mean(column, schema.columns, report["columns"], copy)
+    if not may_be or "mean" not in facts or "p99" in facts:
         return False
     low, high = reach(str(column.formula), schema.columns)
     slack = ROUNDED * max(1.0, abs(low), abs(high))

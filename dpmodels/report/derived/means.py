@@ -80,6 +80,7 @@ def counted_mean(
     reported: Sequence[Mapping[str, Any]],
     mean: tuple[float, float],
     synthetic: Sequence[float] | Floats,
+    copy: str = "",
 ) -> dict[str, Any]:
     """Return what a report says of the mean of a formula, which follows from counts; nothing where it may be far off.
 
@@ -89,10 +90,11 @@ def counted_mean(
         reported: what the report says of those that were measured.
         mean: as the counts have it, and the standard deviation that it is off by.
         synthetic: the values of synthetic rows that are not null.
+        copy: the column that is counted in place of it; empty where none is.
     """
-    operands = [one for one in reported if one["name"] in column.operands]
-    if not has_counted_mean(column, columns, operands) or not len(synthetic):
+    if not has_counted_mean(column, columns, reported, copy) or not len(synthetic):
         return {}
+    operands = [one for one in reported if one["name"] in ((copy,) if copy else column.operands)]
     made, stddev = float(np.mean(synthetic)), float(np.std(synthetic))
     low, high = ends_of(str(column.formula), columns)
     estimate = min(max(mean[0], low), high)
@@ -132,24 +134,29 @@ def ends_of(formula: str, columns: Mapping[str, Any]) -> tuple[float, float]:
     return (float(np.nanmin(given)), float(np.nanmax(given))) if np.isfinite(given).any() else reach(formula, columns)
 
 
-def has_counted_mean(column: Derived, columns: Mapping[str, Any], operands: Sequence[Mapping[str, Any]]) -> bool:
+def has_counted_mean(
+    column: Derived, columns: Mapping[str, Any], reported: Sequence[Mapping[str, Any]], copy: str = ""
+) -> bool:
     """Tell whether a report may state a mean of a formula by counts, if there are any of its columns together.
 
     Args:
         column: what it follows from.
         columns: those of the schema.
-        operands: what the report says of the columns that it follows from.
+        reported: what the report says of the columns that were measured.
+        copy: the column that is counted in place of it; empty where none is.
     """
+    names = {copy} if copy else {*column.operands}
+    counted = [one for one in reported if one["name"] in names]
     return (
         column.formula is not None
         and column.dtype in EXACT
-        and affine_of(column.formula) is None
+        and (bool(copy) or affine_of(column.formula) is None)
         and moment_of(column.formula, columns) is None
         and math.isfinite(sum(map(abs, reach(column.formula, columns))))
-        and {one["name"] for one in operands} == {*column.operands}
-        and not any(getattr(columns[name], "outside", "") in CHANGED for name in column.operands)
-        and all(_is_stated(one, "mean") for one in operands if "mean" in one)
-        and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in operands)
+        and {one["name"] for one in counted} == names
+        and not any(getattr(columns[name], "outside", "") in CHANGED for name in (*column.operands, *names))
+        and all(_is_stated(one, "mean") for one in counted if "mean" in one)
+        and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in counted)
     )
 
 

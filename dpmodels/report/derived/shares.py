@@ -19,7 +19,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.columns import Datetime, Number
+from dpmodels.contract.columns import Datetime, Number, copy_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.derivation.reach import reach
@@ -85,8 +85,8 @@ def derived_facts(
         about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
         known = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
         known |= known_means(column, columns, prefix)
-        if mean_of is not None and "axis" in about and (mean := mean_of(name)):
-            known |= counted_mean(column, local, columns, mean, _values_of(column, local, values))
+        if mean_of is not None and "axis" in about and "mean" not in known:
+            known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing else {}))
     return facts
@@ -151,6 +151,22 @@ def known_within(
 
 def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float, Sequence[float]]]:
     return ((first, second, figures) for first, second, *figures in distances)
+
+
+def _mean(
+    name: str,
+    column: Derived,
+    local: Mapping[str, Any],
+    columns: Sequence[Facts],
+    drawn: Floats,
+    mean_of: Callable[[str], tuple[float, float] | None],
+) -> Facts:
+    """Return what is said of a mean by counts, of a column that is counted beside by what is said of that."""
+    copy = copy_of(name, local)
+    beside: Facts = next((one["mean"] for one in columns if one["name"] == copy and "mean" in one), {})
+    error = beside.get("expected_error")
+    mean = (beside["estimate"], error) if error else mean_of(name)
+    return counted_mean(column, local, columns, mean, drawn, copy) if mean else {}
 
 
 def _decoded(column: Any, records: Records, place: int) -> pa.Array:
