@@ -139,17 +139,13 @@ def main() -> None:
             print(table.markdown().splitlines()[-1], flush=True)
             stated = [one for one in of_kind if one.within is not None and one.mean]
             unknown = 100 * (1 - len(stated) / len(of_kind))
-            ratio = np.array([one.off / one.within for one in stated if one.within])
-            within = np.median([100 * one.within / abs(one.mean) for one in stated if one.within])
-            means.add(
-                name,
-                kind,
-                len(of_kind),
-                unknown,
-                float(within),
-                100 * float((ratio > 1).mean()),
-                float(np.median(ratio)),
+            parts = np.array([(one.off / one.within, one.within / abs(one.mean)) for one in stated if one.within])
+            figures = (
+                ()
+                if not len(parts)
+                else (100 * np.median(parts[:, 1]), 100 * (parts[:, 0] > 1).mean(), np.median(parts[:, 0]))
             )
+            means.add(name, kind, len(of_kind), unknown, *(map(float, figures) if len(parts) else [""] * 3))
             print(means.markdown().splitlines()[-1], flush=True)
     report("derived", [table, means], range(releases), args)
 
