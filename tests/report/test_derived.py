@@ -18,7 +18,7 @@ from dpmodels.pages.by_column import by_column
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import UNKNOWN
-from dpmodels.report.derived.means import counted_mean, known_means
+from dpmodels.report.derived.means import counted_mean, ends_of, known_means
 from dpmodels.report.derived.shares import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
 from dpmodels.report.verdicts import verdict
 from tests.kit.reports import facts_of
@@ -173,6 +173,9 @@ def test_the_mean_of_a_product_follows_from_the_counts_of_its_columns_together(
     hidden = [one | ({"unseen": {"share": 0.01}} if one in price else {}) for one in facts["columns"]]
     low, high = counted_mean(column, SCHEMA.columns, hidden, (true, 5.0), [true])["unseen"]["means"]
     assert low == pytest.approx(0.99 * true, rel=1e-2) and high == pytest.approx(true + 0.01 * (7000 - true), rel=1e-2)
+    hump = Derived(type="derived", formula="before * (3650 - before) / 1000")  # 0 at both bounds, and not between them
+    stated = counted_mean(hump, SCHEMA.columns, facts["columns"], (2000.0, 5.0), [2001.0])["mean"]
+    assert stated["estimate"] == 2000 and ends_of(str(hump.formula), SCHEMA.columns, 2000.0)[1] > 3300
     changed = [one | ({"clipped": [0, 500]} if one in price else {}) for one in facts["columns"]]
     for columns, reported in ((SCHEMA.columns, changed), (SCHEMA.columns, facts["columns"][:2])):
         assert counted_mean(column, columns, reported, (true, 5.0), [true]) == {}

@@ -26,8 +26,8 @@ from dpmodels.statistics.normal import NORMAL_95
 
 CHANGED = ("clip", "other", "nearest")
 """What a schema does with values outside of it by which raw rows follow from other values than were counted."""
-MOST_CORNERS = 100_000
-"""Combinations of bounds and listed values of columns that are looked at."""
+STEPS, MOST_COMBINATIONS = 17, 100_000
+"""Values between the bounds of a column at which a formula is looked at, and combinations of all columns' values."""
 EXACT = (None, "int64", "float64")
 """Types that keep what a formula gives, but for its rounding."""
 FIGURES = ("mean", "p99", "unseen")
@@ -96,8 +96,9 @@ def counted_mean(
         return {}
     operands = [one for one in reported if one["name"] in ((copy,) if copy else column.operands)]
     made, stddev = float(np.mean(synthetic)), float(np.std(synthetic))
-    low, high = ends_of(str(column.formula), columns)
-    estimate = min(max(mean[0], low), high)
+    least, most = reach(str(column.formula), columns)
+    estimate = min(max(mean[0], least), most)
+    low, high = ends_of(str(column.formula), columns, estimate)
     error = math.hypot(mean[1], made - estimate)
     hidden = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
     ends = [estimate + hidden * (end - estimate) for end in (low, high)]
@@ -115,23 +116,25 @@ def counted_mean(
     return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
 
 
-def ends_of(formula: str, columns: Mapping[str, Any]) -> tuple[float, float]:
-    """Return between what a formula lies, which is bounded: at the bounds, or listed values, of its columns.
+def ends_of(formula: str, columns: Mapping[str, Any], estimate: float) -> tuple[float, float]:
+    """Return between what a formula lies, which is bounded, and which an estimate of it lies between too.
 
-    A column that it names twice is then at one end at a time, other than in ``reach``. Of many listed values it is the
-    first and the last in order, and nothing is looked at between bounds.
+    It is looked at on a grid of its columns' values, on which a column that it names twice has one value at a time,
+    other than in ``reach``; of too many combinations it is that.
     """
     values = list[Floats]()
     for name in (names := names_in(formula)):
         column = columns[name]
         keys = getattr(column, "keys", ())
         listed = np.arange(float(len(keys))) if is_placed(column) else np.sort(np.array(keys, dtype=np.float64))
-        values.append(np.array([column.low, column.high]) if isinstance(column, Continuous) else listed)
-    if math.prod(map(len, values)) > MOST_CORNERS:
+        values.append(np.linspace(column.low, column.high, STEPS) if isinstance(column, Continuous) else listed)
+    if math.prod(map(len, values)) > MOST_COMBINATIONS:
         return reach(formula, columns)
     grid = [one.ravel() for one in np.meshgrid(*values)]
     given = reckon(formula, dict(zip(names, grid, strict=True)), columns)
-    return (float(np.nanmin(given)), float(np.nanmax(given))) if np.isfinite(given).any() else reach(formula, columns)
+    return min(estimate, float(np.nanmin(given, initial=np.inf))), max(
+        estimate, float(np.nanmax(given, initial=-np.inf))
+    )
 
 
 def has_counted_mean(
