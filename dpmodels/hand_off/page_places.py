@@ -16,7 +16,7 @@ def first_difference(expected: str, written: str) -> str:
     """Say under which heading, and in which row of a table, a page first says something else; ``expected`` is ours."""
     place = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(expected, written, strict=False)))
     if place < expected.find(BODY):
-        return "in its head, which nobody reads: style or title"
+        return "in its head: style, title, or whatever a browser takes from there"
     heading = row = ""
     for one in HEADING.finditer(expected, expected.find(BODY)):
         if one.start() > place:

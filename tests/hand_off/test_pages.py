@@ -121,7 +121,7 @@ def test_where_a_page_differs_is_a_heading_and_a_row() -> None:
     page = "<html><head><title>t</title></head><body><h1>A &amp; <b>b</b></h1><p>x</p>"
     page += '<h2 id="c">C</h2><table><tr><th scope="row">r</th><td>y</td></tr></table></body></html>'
     for old, new, place in (
-        ("<title>t", "<title>u", "in its head, which nobody reads: style or title"),
+        ("<title>t", "<title>u", "in its head: style, title, or whatever a browser takes from there"),
         ("<p>x", "<p>z", "first under “A & b”"),
         ("<td>y", "<td>z", "first under “C”, “r”"),
         ("</html>", "</html>more", "first under “C”"),
