@@ -128,11 +128,11 @@ def column_figure(column: Facts) -> Figure:
         released = Shares("released", [one[0] for one in both], [one[2] for one in both])
     named = [_name(labels, group) for group in groups]
     kind = "time of day" if column.get("clock") else column["type"]
-    told = column["name"], " · ".join(filter(None, (kind, column.get("mark"), column.get("verdict"))))
+    caption = column["name"], " · ".join(filter(None, (kind, column.get("mark"), column.get("verdict"))))
     if has_axis:
-        figure = histogram(*told, named, released, synthetic, column.get("axis"), _beyond(column))
+        figure = histogram(*caption, named, released, synthetic, column.get("axis"), _beyond(column))
     else:
-        figure = bars(*told, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
+        figure = bars(*caption, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         figure = replace(figure, rows=_all_of(column)) if len(groups) < len(labels) else figure
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
     return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))

@@ -28,10 +28,10 @@ def rows_in(text: str) -> tuple[int, int, str] | None:
     """Return how many rows a document says that its table has, and the words; None where none or two do."""
     nouns = "".join(rf"|{noun}(?:e?[sn]|x)?" for noun in {*A_ROW.findall(text)})
     counts = re.finditer(rf"{COUNTS}(?:{ROWS}{nouns})\b", text, re.IGNORECASE)
-    found = {tuple(int(re.sub(r"\D", "", one)) for one in match.groups()): match for match in counts}
-    if len(found) != 1:
+    ranges = {tuple(int(re.sub(r"\D", "", one)) for one in match.groups()): match for match in counts}
+    if len(ranges) != 1:
         return None
-    ((least, most), match) = next(iter(found.items()))
+    ((least, most), match) = next(iter(ranges.items()))
     start = max(text.rfind(mark, 0, match.start()) + 1 for mark in (". ", "\n", "; "))
     end = re.compile(r"[.;](?:\s|$)|\n|$").search(text, match.end())
     words = text[start : end.start() if end else match.end()].strip()[:LONGEST]
@@ -40,13 +40,13 @@ def rows_in(text: str) -> tuple[int, int, str] | None:
 
 def date_format_in(text: str) -> str:
     """Return how dates are written, of a form such as `JJ/MM/AAAA`; empty where none or two are."""
-    found = set()
+    formats = set()
     for match in DATE.finditer(text):
         if DENIED.search(text, max(0, match.start() - LONGEST), match.start()):
             continue
         mark = match[2] or match[6]
-        found.add(f"%d{mark}%m{mark}%Y" if match[1] else f"%m{mark}%d{mark}%Y")
-    return found.pop() if len(found) == 1 else ""
+        formats.add(f"%d{mark}%m{mark}%Y" if match[1] else f"%m{mark}%d{mark}%Y")
+    return formats.pop() if len(formats) == 1 else ""
 
 
 def has_comma(text: str) -> bool:

@@ -108,12 +108,12 @@ def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
     return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
 
 
-def formula_in(words: str, own: str, names: Collection[str], nights: str = "") -> str:
+def formula_in(words: str, column: str, names: Collection[str], nights: str = "") -> str:
     """Return the first formula of other columns that a description holds, as a schema writes it; empty without one.
 
     By nights, or days, words mean the column ``nights`` of the days between two dates, if no column is called so.
     """
-    others = [name for name in names if name != own]
+    others = [name for name in names if name != column]
     has_x = any(name.casefold() == "x" for name in names)
     words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
     for sentence in SENTENCE.split(words):

@@ -62,28 +62,28 @@ def with_said(
 
 
 def _with_days(
-    own: str, span: Span, columns: Mapping[str, ColumnDraft], accept: bool
+    date: str, span: Span, columns: Mapping[str, ColumnDraft], accept: bool
 ) -> Iterator[tuple[str, ColumnDraft]]:
     """Yield the columns of a draft, of which one date follows from another by the days between, a column beside it."""
     mark: dict[str, Any] = {} if accept else dict(CONFIRM)
     because = OF_SPAN.format(clause=span.clause)
     for name, one in columns.items():
-        if name != own:
+        if name != date:
             yield name, one
             continue
         kept = tuple(remark for remark in one.remarks if not remark.startswith(SUGGESTED) and remark != MAY_BE_ANSWERS)
         offer = "a suggestion that was accepted: " if accept else SUGGESTED
         taken = "" if accept else f"; {BOTH.format(other=span.name)}"
-        yield own, ColumnDraft({**span.date, **mark}, (*kept, f"{offer}{because}{taken}"))
-        yield span.name, ColumnDraft({**span.days, **mark}, (f"not in the file: the days that {own} follows by",))
+        yield date, ColumnDraft({**span.date, **mark}, (*kept, f"{offer}{because}{taken}"))
+        yield span.name, ColumnDraft({**span.days, **mark}, (f"not in the file: the days that {date} follows by",))
 
 
 def _of_answers(description: str) -> str:
     """Say that answers come back as true and false, in the words that a description has for them."""
-    found = ANSWERS.search(description)
-    pair = [found[1], found[2]] if found else ["Y", "N"]
+    match = ANSWERS.search(description)
+    pair = [match[1], match[2]] if match else ["Y", "N"]
     return OF_ANSWERS.format(
-        words=" and ".join(pair) if found else "yes and no", values=", ".join(map(json.dumps, pair))
+        words=" and ".join(pair) if match else "yes and no", values=", ".join(map(json.dumps, pair))
     )
 
 

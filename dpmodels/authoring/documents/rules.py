@@ -71,9 +71,9 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
             continue
         before = list[State]()
         for clause in islice(_clauses(words), MOST_CLAUSES):
-            found = [one for one in _read(name, keys[name], clause, states, before) if _is_sound(one, columns)]
-            rules += [one for one in found if one.text not in {each.text for each in rules}]
-            if not found and LOOKS_LIKE_ONE.search(clause):
+            read = [one for one in _read(name, keys[name], clause, states, before) if _is_sound(one, columns)]
+            rules += [one for one in read if one.text not in {each.text for each in rules}]
+            if not read and LOOKS_LIKE_ONE.search(clause):
                 unread.setdefault(name, []).append(clause)
     return rules, unread
 
@@ -99,23 +99,23 @@ def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, befor
         if yes is not None and state:
             yield Rule(name, f"when {State(name, yes)} then {state}", clause)
         return
-    for form, value_of in ((OF_NULL, lambda _: "null"), (OF_VALUE, lambda found: _own(keys, found["value"]))):
+    for form, value_of in ((OF_NULL, lambda _: "null"), (OF_VALUE, lambda read: _value_of(keys, read["value"]))):
         match = form.fullmatch(clause)
         state = states.named(match["state"], name) if match else None
         value = value_of(match) if match and state else None
         if match is None or state is None or value is None:
             continue
-        held = state.opposite if match["unless"] else state
-        before.append(held)
-        yield Rule(name, f"when {held} then {name} = {value}", clause)
+        premise = state.opposite if match["unless"] else state
+        before.append(premise)
+        yield Rule(name, f"when {premise} then {name} = {value}", clause)
         if value == "null" or (keys.get("type") == "categorical" and isinstance(value, str) and match["unless"]):
-            yield Rule(name, f"when {held.opposite} then {name} != {value}", clause, is_converse=True)
+            yield Rule(name, f"when {premise.opposite} then {name} != {value}", clause, is_converse=True)
         return
 
 
 def _otherwise(name: str, keys: Mapping[str, Any], clause: str, words: str, before: Sequence[State]) -> Iterator[Rule]:
     """Read the values that are left where none of the states before holds."""
-    listed, values = keys.get("values"), [_own(keys, word) for word in OR.split(words) if word]
+    listed, values = keys.get("values"), [_value_of(keys, word) for word in OR.split(words) if word]
     if not isinstance(listed, list | tuple) or None in values or keys.get("type") != "categorical":
         return
     others = [value for value in listed if value not in values]
@@ -124,7 +124,7 @@ def _otherwise(name: str, keys: Mapping[str, Any], clause: str, words: str, befo
         yield Rule(name, f"when {premises} then {' and '.join(f'{name} != {one}' for one in others)}", clause)
 
 
-def _own(keys: Mapping[str, Any], word: str) -> Any:
+def _value_of(keys: Mapping[str, Any], word: str) -> Any:
     """Return the value of a column that a word is; None where it is none of its values."""
     listed = keys.get("values")
     number = float(word.replace(",", ".")) if re.fullmatch(r"[-+]?\d+(?:[.,]\d+)?", word) else None

@@ -37,18 +37,18 @@ class Span:
     clause: str
 
 
-def span_in(own: str, words: str, keys: Mapping[str, Mapping[str, Any]]) -> Span | None:
+def span_in(date: str, words: str, keys: Mapping[str, Mapping[str, Any]]) -> Span | None:
     """Return the days that one clause says between a date and another column of dates; None where none does."""
     for clause in (" ".join(part.split()) for part in CLAUSE.split(words)):
         match = SPAN.fullmatch(clause)
-        other = _date(match["other"], own, keys) if match else ""
-        is_date = _is_of_days(keys[own]) or is_open(keys[own])
-        if match is None or not other or not is_date or not own.isidentifier():
+        other = _date(match["other"], date, keys) if match else ""
+        is_date = _is_of_days(keys[date]) or is_open(keys[date])
+        if match is None or not other or not is_date or not date.isidentifier():
             continue
         side = "before" if match["before"] else "after"
         name = f"days_{side}_{other}"
-        pair = f"{own}, {other}" if match["before"] else f"{other}, {own}"
-        nullable = {"nullable": True} if keys[own].get("nullable") or keys[other].get("nullable") else {}
+        pair = f"{date}, {other}" if match["before"] else f"{other}, {date}"
+        nullable = {"nullable": True} if keys[date].get("nullable") or keys[other].get("nullable") else {}
         least, most = int(match["least"] or 0), int(match["days"])
         days = {"type": "integer", "min": least, "max": most, "computed": f"days_between({pair})", **nullable}
         moved = f"-{name}" if match["before"] else name
@@ -78,12 +78,12 @@ def _known_keys(facts: Facts) -> Mapping[str, Any]:
     return {"type": TODO if facts.kind is None and not ends and facts.values is None else facts.kind}
 
 
-def _date(word: str, own: str, keys: Mapping[str, Mapping[str, Any]]) -> str:
+def _date(word: str, date: str, keys: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the other column of dates of a name, or the only one that has it as a part of its name."""
-    others = [name for name, one in keys.items() if name != own and _is_of_days(one) and name.isidentifier()]
+    others = [name for name, one in keys.items() if name != date and _is_of_days(one) and name.isidentifier()]
     same = [name for name in others if name.casefold() == word.casefold()]
-    found = same or [name for name in others if word.casefold() in re.split(r"[_\W]+", name.casefold())]
-    return found[0] if len(found) == 1 else ""
+    matching = same or [name for name in others if word.casefold() in re.split(r"[_\W]+", name.casefold())]
+    return matching[0] if len(matching) == 1 else ""
 
 
 def is_open(keys: Mapping[str, Any]) -> bool:

@@ -57,7 +57,7 @@ class States:
             for word, value in _words(name, one, descriptions.get(name, "")):
                 self._named.setdefault(_folded(word), set()).add((name, value))
 
-    def named(self, words: str, own: str) -> State | None:
+    def named(self, words: str, column: str) -> State | None:
         """Return the one state of another column that words name, and nothing else beside it; None where they do not.
 
         A comma, or an `or` between two values, says several.
@@ -65,20 +65,20 @@ class States:
         is_held = NOT.match(words.strip()) is None
         words = NOT.sub("", words.strip(), count=1) if not is_held else words
         tokens = re.findall(r"[^\W_]+(?:_\w+)?|\d+", re.sub(r"\b[dl]['’]", "", words))
-        found, rest, at = set[tuple[str, Any]](), list[str](), 0
+        pairs, rest, at = set[tuple[str, Any]](), list[str](), 0
         while at < len(tokens):
-            length = next((n for n in (3, 2, 1) if self._of(tokens[at : at + n], own) and at + n <= len(tokens)), 0)
-            found |= self._of(tokens[at : at + length], own)
+            length = next((n for n in (3, 2, 1) if self._of(tokens[at : at + n], column) and at + n <= len(tokens)), 0)
+            pairs |= self._of(tokens[at : at + length], column)
             rest += [] if length else [tokens[at].casefold()]
             at += length or 1
-        if len(found) != 1:
+        if len(pairs) != 1:
             return None
-        ((name, value),) = found
+        ((name, value),) = pairs
         return State(name, value, is_held) if {*rest} <= EMPTY_WORDS | self._parts[name] else None
 
-    def _of(self, tokens: list[str], own: str) -> set[tuple[str, Any]]:
+    def _of(self, tokens: list[str], column: str) -> set[tuple[str, Any]]:
         named = self._named.get(_folded(" ".join(tokens)), set()) if tokens else set()
-        return {(name, value) for name, value in named if name != own}
+        return {(name, value) for name, value in named if name != column}
 
 
 def yes_of(keys: Mapping[str, Any]) -> Any:

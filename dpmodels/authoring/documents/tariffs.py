@@ -33,31 +33,31 @@ def states_of(columns: Columns) -> States:
     )
 
 
-def tariff_in(own: str, columns: Columns, states: States, nights: str = "") -> str:
+def tariff_in(column: str, columns: Columns, states: States, nights: str = "") -> str:
     """Return the formula of a price by the piece, perhaps another one by the value of a category; empty without one.
 
     A price that is paid in some rows is read where words say what is paid else.
     """
-    for sentence in SENTENCE.split(columns[own].description):
+    for sentence in SENTENCE.split(columns[column].description):
         first, *others = (part.strip() for part in COMMA.split(sentence))
         match = EACH.fullmatch(first)
         words = [match[part] for part in ("piece", "second") if match[part]] if match else []
-        pieces = [_counted(word, own, columns) or (nights if NIGHTS.fullmatch(word) else "") for word in words]
+        pieces = [_counted(word, column, columns) or (nights if NIGHTS.fullmatch(word) else "") for word in words]
         if match is None or not all(pieces) or len({*pieces}) < len(pieces):
             continue
-        table = _prices(match, others, own, columns, states)
+        table = _prices(match, others, column, columns, states)
         if table:
             return f"{' * '.join(pieces)} * {table}"
     return ""
 
 
-def _prices(first: re.Match[str], others: list[str], own: str, columns: Columns, states: States) -> str:
+def _prices(first: re.Match[str], others: list[str], column: str, columns: Columns, states: States) -> str:
     """Write the price of a piece, by the value of the category that tells it; empty where a part is not understood."""
     if first["state"]:
-        state, rest = states.named(first["state"], own), [ELSE.fullmatch(part) for part in others]
+        state, rest = states.named(first["state"], column), [ELSE.fullmatch(part) for part in others]
         is_read = state is not None and len(rest) == 1 and rest[0] is not None
         return _table(rest[0]["price"], [(first["price"], state)], columns) if is_read and rest[0] and state else ""
-    prices = [(but["price"], states.named(but["state"], own)) for part in others if (but := BUT.fullmatch(part))]
+    prices = [(but["price"], states.named(but["state"], column)) for part in others if (but := BUT.fullmatch(part))]
     table = _table(first["price"], [(price, one) for price, one in prices if one], columns)
     return table if len(prices) == len(others) else ""
 
@@ -68,14 +68,14 @@ def _keys(facts: Facts) -> Mapping[str, object]:
     return {"type": "categorical", "values": facts.values} if facts.values is not None else {"type": facts.kind}
 
 
-def _counted(word: str, own: str, columns: Columns) -> str:
+def _counted(word: str, column: str, columns: Columns) -> str:
     """Return the one column of whole numbers that is called as a piece, in the plural or with words beside it."""
     forms = {folded(word) + ending for ending in ("", "s", "e", "n", "en", "es")}
-    counted = [name for name, one in columns.items() if name != own and _is_count(one)]
+    counted = [name for name, one in columns.items() if name != column and _is_count(one)]
     same = [name for name in counted if folded(name) in forms]
     parts = [name for name in counted if forms & {*folded(name).split("_")}]
-    found = same or parts
-    return found[0] if len(found) == 1 and found[0].isidentifier() else ""
+    matching = same or parts
+    return matching[0] if len(matching) == 1 and matching[0].isidentifier() else ""
 
 
 def _is_count(facts: Facts) -> bool:
