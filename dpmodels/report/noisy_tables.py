@@ -145,19 +145,19 @@ class Counted:
         """Return formulas whose sum a column that follows from others is; one empty text for any other column.
 
         It is the whole formula where its columns are counted together, beside those in ``names``, and else its terms.
-
+        A column that is counted in its place goes first.
         """
         one = self.columns.get(column)
         if column in self._counted and isinstance(one, Discrete) and one.kind in ("integer", "number"):
             return [column]  # numbers that are listed: each by itself
         if not isinstance(one, Derived) or (one.values is not None and one.kind != "number"):
             return [""]
-        if (copy := copy_of(column, self.columns)) in self._counted:
+        bases = [base for name in names for base in getattr(self.columns.get(name), "operands", (name,))]
+        if (copy := copy_of(column, self.columns)) and self.over(list(dict.fromkeys([*bases, copy]))) is not None:
             return [copy]
         if one.values is not None:
             return [written_table(str(one.of), {str(key): float(value) for key, value in one.values.items()})]
         formula = str(one.formula)
-        bases = [base for name in names for base in getattr(self.columns.get(name), "operands", (name,))]
         is_whole = self.over(list(dict.fromkeys([*bases, *one.operands]))) is not None
         return [formula] if is_whole else terms_of(formula)
 

@@ -112,7 +112,7 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
     of_cells = (f"{column}_mean", f"{column}_stddev", f"{column}_shift")
     mean, stddev, shift, count, error = (apart(name, columns) for name in (*of_cells, "count", "standard_error"))
     terms, heads = list[Term](), names or [OF_ALL]
-    for table in read_cells(run, names, column):
+    for table in read_cells(run, names, column, as_category=value is not None):
         cells = table.to_pandas(date_as_object=False)
         if bins:
             cells = joined(cells, bins, columns, (count, error))

@@ -61,18 +61,20 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     return _tidy(Counted(release).counts(columns)).replace_schema_metadata({FOOTER: release.entry})
 
 
-def read_cells(run: Run, groups: Sequence[str], column: str) -> list[pa.Table]:
+def read_cells(run: Run, groups: Sequence[str], column: str, as_category: bool = False) -> list[pa.Table]:
     """Return the cells of a column beside those of the columns that make groups, as tables like ``read_counts``.
 
     Of a column that follows from others they are several, one for each term of its formula whose columns are counted
-    by themselves: the mean of it is the sum of theirs.
+    by themselves: the mean of it is the sum of theirs. ``as_category`` asks for the values of a column as they are
+    called, also where they are numbers.
 
     Raises:
         ArtifactError: the run has released nothing yet.
         Unsuitable: it has released no counts, or not those that are needed together.
     """
     counted = Counted(_release_of(run))
-    return [_of_term(counted, groups, column, term) for term in counted.terms(groups, column)]
+    terms = [""] if as_category else counted.terms(groups, column)
+    return [_of_term(counted, groups, column, term) for term in terms]
 
 
 def _of_term(counted: Counted, groups: Sequence[str], column: str, term: str) -> pa.Table:

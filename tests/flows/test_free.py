@@ -543,7 +543,7 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
 
     asked = [("ages",), ("ages", "smoker"), ("ages", "site"), ("given",), ("fee",), ("fee", "smoker")]
     asked += [("beds",), ("beds", "smoker"), ("beds", "site"), ("age", "site"), ("dose", "beds")]
-    asked += [("site", "smoker", "A"), ("site", None, "B")]
+    asked += [("site", "smoker", "A"), ("site", None, "B"), ("beds", "smoker", 40), ("beds", None, 20)]
     far = {one: worst for one in asked if (worst := off(*one).abs().max()) > 2}
     assert not far
     assert charges(tmp_path / "home") == before
