@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
+OF_GROUPS = ("column", "by", "group", "share", "released", "within", "synthetic", "reason")
 OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share", "pale")
 """What the columns of the frames are called."""
 EXACTLY_0, NULL = "exactly 0", "null"
@@ -26,10 +27,11 @@ EXACTLY_0, NULL = "exactly 0", "null"
 class Report:
     """The publishable report of a hand-off; a notebook shows the page.
 
-    What it says is in ``facts``, and as frames in ``columns``, ``means``, ``rates`` and ``pairs``: each is a pandas
-    DataFrame with a row for each figure, none where the report has no such figures. ``within`` and ``…_within`` are
-    what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of the real rows;
-    in ``means`` they are 1.96 times the error to expect of a released figure.
+    What it says is in ``facts``, and as frames in ``columns``, ``means``, ``groups``, ``rates`` and ``pairs``: each is
+    a pandas DataFrame with a row for each figure, none where the report has no such figures. ``within`` and
+    ``…_within`` are what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of
+    the real rows;
+    in ``means`` and ``groups`` they are 1.96 times the error to expect of a released figure.
 
     Attributes:
         path: the page; its facts are beside it, in ``report.json``.
@@ -80,6 +82,29 @@ class Report:
 
         columns = [*self.facts.get("columns", ()), *self.facts.get("derived", ())]
         return _frame([stated_mean(column) for column in columns if "mean" in column], MEANS)
+
+    @property
+    def groups(self) -> "pd.DataFrame":
+        """The means by groups that the page shows: a row for each group of each pair of columns.
+
+        - ``column``, whose mean it is; ``by`` and ``group``, of which rows;
+        - ``share``, the part of the rows that is in the group, as released, of those in which the column is not null;
+        - ``released``, the mean that the released counts tell, ``within``, what it is off by at most in nineteen
+          releases of twenty, and ``synthetic``, the mean of the synthetic rows; NaN where noise leaves none;
+        - ``reason`` says why the released mean is not to be relied on, or told from that of another group; it is empty
+          where nothing speaks against it.
+
+        Units: those of the column. ``nacre.means`` of a run has further ones.
+        """
+        from dpmodels.plural import OF_CATEGORIES
+
+        rows: list[Sequence[Any]] = []
+        for one in self.facts.get("groups", ()):
+            for group in one["groups"]:
+                figures = [float("nan") if group[key] is None else group[key] for key in OF_GROUPS[3:-1]]
+                name = OF_CATEGORIES.join(group["labels"])
+                rows.append((one["column"], one["by"], name, *figures, group["reason"]))
+        return _frame(rows, OF_GROUPS)
 
     @property
     def rates(self) -> "pd.DataFrame":

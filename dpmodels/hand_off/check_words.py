@@ -20,6 +20,7 @@ from dpmodels.hand_off.columns.check_columns import are_columns, are_groups
 from dpmodels.hand_off.columns.check_derived import are_derived
 from dpmodels.hand_off.columns.check_figures import FIGURES_OF_A_RATE, impossible
 from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
+from dpmodels.hand_off.columns.check_groups import are_group_means
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
@@ -35,7 +36,7 @@ LONGEST = 1000
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
 TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
-TABLE |= {"rates", "derived"}
+TABLE |= {"rates", "derived", "groups"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -126,6 +127,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
+        "groups": are_group_means(report, table),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),

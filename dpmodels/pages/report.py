@@ -14,6 +14,8 @@ from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, w
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
+from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
@@ -120,7 +122,8 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pair_tables=pair_tables(facts),
         rates=rate_figures(facts),
         without_outcome=without_outcome(facts),
-        at_once={"rates": RATES, "tables": max(TABLES, len(asked_pairs(facts)))},
+        groups=mean_figures(facts),
+        at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
         by_column=(judged := by_column(facts)),

@@ -37,6 +37,7 @@ from dpmodels.report.fidelity import (
     noise_distance_95,
     number_moves,
 )
+from dpmodels.report.groups.stated import group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import errors_of
@@ -82,6 +83,7 @@ def summarise(
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
     asked = named_pairs(line.contract.workload, list(overview.modelled))
     together = _pairs(marginals, overview, pairs, asked, ruled_pairs({"columns": columns, "gate": gate}))
+    derived = _derived(release, tally, first, columns, pairs if together else {})
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -90,9 +92,10 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": columns,
-        **_derived(release, tally, first, columns, pairs if together else {}),
+        **derived,
         "pairs": together,
         **_rates(overview, measured, summed),
+        **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -260,6 +263,15 @@ def _derived(
     mean_of = Counted(release, operands).mean if operands and pairs and weights is None else None
     facts = derived_facts(derived, tally.codec, records, columns, weights, pairs, mean_of=mean_of)
     return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
+
+
+def _groups(release: Release, tally: CellTally, first: Sequence[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """State means by groups, of a table whose rows are all alike and whose pairs are drawn."""
+    contract = release.line.contract
+    if not contract.is_table or contract.users or not first or not (facts["pairs"] or {}).get("tables"):
+        return {}
+    means = group_means(Counted(release), tally.codec, Records.concat(first), facts)
+    return {"groups": means} if means else {}
 
 
 def _overview(contract: Contract, tally: CellTally) -> Schema:

@@ -110,7 +110,7 @@ def joined(
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
     cells stay apart from each other, and ``sums`` the names of the count and its standard error.
     """
-    from tasks.stages.noisy_tables import apart
+    from dpmodels.report.groups.cells import apart
 
     for name, edges in bins.items():
         cells = _labelled(cells, name, edges, tuple(apart(f"{name}_{end}", names) for end in ("low", "high")))

@@ -21,8 +21,8 @@ from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
 from dpmodels.releases.release import read_release
+from dpmodels.report.groups.means import ALIKE, DOUBTED, DROWNED
 from tasks.run.store import Run
-from tasks.stages.means import ALIKE, DOUBTED, DROWNED
 from tests.kit.errors import refused
 from tests.kit.support import charges, digest, make_schema, make_table, run_cli, synthesize_words, write_clinic
 

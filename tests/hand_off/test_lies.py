@@ -38,9 +38,9 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-22" / name for name in ("laid-out", "users", "embedded"))
-TARGETED, DERIVED = GOLDEN / "LAYOUT-22" / "targeted", GOLDEN / "LAYOUT-22" / "derived"
-FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-22" / "discovered"
+TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-23" / name for name in ("laid-out", "users", "embedded"))
+TARGETED, DERIVED = GOLDEN / "LAYOUT-23" / "targeted", GOLDEN / "LAYOUT-23" / "derived"
+FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-23" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
@@ -110,7 +110,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-22" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-23" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
@@ -446,6 +446,18 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (TARGETED, "rates", lambda report: report["rates"].update(words=CHEAP)),
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0].update(words=CHEAP)),
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0]["labels"][0].append(CHEAP)),
+    (DERIVED, "groups", lambda report: report["groups"].append(report["groups"][0])),
+    (DERIVED, "groups", lambda report: report["groups"][0].update(words=CHEAP)),
+    (DERIVED, "groups", lambda report: report["groups"][0].update(by="age")),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(words=CHEAP)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(labels=[CHEAP])),
+    (DERIVED, "groups", lambda report: report["groups"][-1]["groups"][0].update(labels=["C"])),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(reason=CHEAP)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(released=1e6)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(released=None)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(within=-0.1)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(synthetic=-1e6)),
+    (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(share=0.99)),
 ]
 
 
@@ -539,7 +551,7 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
     assert "Dana" not in found.approved and any("approv" in fault for fault in found.faults)
 
 
-DECLARED = GOLDEN / "LAYOUT-22" / "laid-out"
+DECLARED = GOLDEN / "LAYOUT-23" / "laid-out"
 ANOTHER_PRICE = "the officer signed for another unit, target, noise or schema than the manifest has"
 
 

@@ -12,12 +12,14 @@ import yaml
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.pages.figures.relations import likely_relations, relations
+from dpmodels.report.groups.means import ALIKE, BEYOND, DROWNED, LARGER, WIDE, Names, _reasons, means_of_groups
 from nacre.reporting import Report, _group
 from tasks.run.store import Run
-from tasks.stages.means import ALIKE, BEYOND, DROWNED, LARGER, WIDE, _means_of, _reasons
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.errors import refused
 from tests.kit.support import run_cli, synthesize_words, write_clinic
+
+FIGURES = Names("value", "stddev", "shift", "count", "error")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
         cells = pd.DataFrame({"value": np.tile(values, 3), "stddev": 0.0, "count": real, "error": 15.0}, index=groups)
         cells["count"] += 15.0 * rng.standard_normal(len(cells))
         cells.index.name = "group"
-        means = _means_of(cells, "value", "stddev", "count", "error")
+        means = means_of_groups([cells.reset_index()], cells.index.names, "value", FIGURES)
         said.append(means.reason)
         off.append((means["mean"] - truth[means.index]).abs() / (truth.max() - truth.min()))
     said, off = pd.DataFrame(said), pd.DataFrame(off)
@@ -65,7 +67,8 @@ def test_a_mean_a_little_beyond_all_values_is_set_to_the_nearest_of_them():
     def of(true: list[float], false: list[float]) -> pd.DataFrame:
         index = pd.Index(["a", "b"] * 2, name="group")
         figures = {"value": [1.0, 1.0, 0.0, 0.0], "stddev": 0.0, "count": [*true, *false], "error": 5.0}
-        return _means_of(pd.DataFrame(figures, index=index), "value", "stddev", "count", "error")
+        cells = pd.DataFrame(figures, index=index)
+        return means_of_groups([cells.reset_index()], cells.index.names, "value", FIGURES)
 
     near, far = of([-4.0, 30.0], [300.0, 70.0]), of([-60.0, 30.0], [300.0, 70.0])
     assert near["mean"].tolist() == [0.0, 0.3] and near.within["a"] > 4 / 300 and near.reason["a"] == LARGER
@@ -139,7 +142,7 @@ def test_a_hand_off_of_a_folder_knows_its_home_by_the_environment_or_as_given(ho
 
 
 def test_the_frame_of_columns_has_derived_ones_last():
-    frame = Report(GOLDEN / "LAYOUT-22" / "derived").columns.set_index("column")
+    frame = Report(GOLDEN / "LAYOUT-23" / "derived").columns.set_index("column")
     assert frame.index.tolist()[-3:] == ["decade", "weight", "letter"]
     assert frame.quantiles_within[["decade", "weight"]].between(0, 1).all() and np.isnan(frame.shares_within["decade"])
     assert 0 < frame.shares_within["letter"] < 1 and frame.distance_to_release[-3:].isna().all()

@@ -1,0 +1,131 @@
+"""Pictures of means by groups: each with what it is within, and that of the synthetic rows beside it.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
+from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.page import percent
+from dpmodels.plural import OF_CATEGORIES
+
+Facts = Mapping[str, Any]
+TABLES, DRAWN = 6, 16
+"""Pictures of means that are seen at once, and groups of a column that are drawn; the numbers have all."""
+LINE, NAME, THICK, HALF, BENEATH = 31.0, 11.0, 10.0, 3.0, 15.0
+"""Height of a group, of the words over it and of its mark; half the width of that; and height of the axis."""
+FIGURE = 66.0
+"""Room for the synthetic mean over a group, and behind the released one."""
+LETTER = 7.0
+"""Width of a letter, at most."""
+FAR = 1.0
+"""Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
+HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
+
+
+def mean_figures(report: Facts) -> list[Figure]:
+    """Draw the means by groups that a report states, those first of which more may be relied on."""
+    columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
+    groups = sorted(
+        (one for one in report.get("groups", ()) if one["column"] in columns),
+        key=lambda one: -round(_relied_on(one), 1),
+    )
+    return [_drawn(one, columns[one["column"]]) for one in groups]
+
+
+def _relied_on(means: Facts) -> float:
+    """Return the part of the rows whose group has a mean that nothing speaks against."""
+    return float(sum(one["share"] for one in means["groups"] if not one["reason"]))
+
+
+def _drawn(means: Facts, column: Facts) -> Figure:
+    """Draw the means of a column in each group of another."""
+    title, groups = (
+        f"{means['column']} by {means['by']}",
+        [one for one in means["groups"] if one["released"] is not None],
+    )
+    order = sorted(groups, key=lambda one: -one["share"])[:DRAWN]
+    shown = [one for one in groups if one in order]
+    relied = [one for one in shown if not one["reason"]] or shown
+    least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
+    note = f"within {least}" if least == most else f"within {least} to {most}"
+    rows = tuple(_row(one, column) for one in means["groups"])
+    drawn = _picture(title, shown, column)
+    more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
+    return Figure(title, note, drawn, HEADER, rows, more)
+
+
+def _row(group: Facts, column: Facts) -> tuple[str, ...]:
+    """Return a line of the table of means: a group, its means, and why not to rely on them."""
+    return (
+        OF_CATEGORIES.join(group["labels"]),
+        *_written(group, column),
+        percent(group["share"]),
+        group["reason"],
+    )
+
+
+def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
+    """Write the released mean, what it is within, and the synthetic mean; nothing of what is not known."""
+    off = group["within"]
+    released, within = (
+        ("", "") if None in (off, group["released"]) else (amount(column, group["released"], off), error(column, off))
+    )
+    return released, within, "" if group["synthetic"] is None else amount(column, group["synthetic"], off)
+
+
+def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
+    """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
+    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
+    reach = (max(values) - min(values)) * FAR or 1.0
+    low = max(min(one["released"] - one["within"] for one in groups), min(values) - reach)
+    high = min(max(one["released"] + one["within"] for one in groups), max(values) + reach)
+    low, high = min(low, min(values)), max(high, max(values))
+    span = high - low or 1.0
+
+    def x(value: float) -> float:
+        return float(HALF + (WIDTH - 2 * HALF) * min(max((value - low) / span, 0.0), 1.0))
+
+    whole = sum(one["share"] for one in groups) or 1.0
+    middle = sum(one["share"] * one["released"] for one in groups) / whole
+    room = int((WIDTH - 2.6 * FIGURE) / LETTER)
+    parts = [words(WIDTH - FIGURE, NAME, "released", "end"), words(WIDTH, NAME, "synthetic", "end", "second")]
+    lines = [18.0 + LINE * index + NAME + 5 for index in range(len(groups))]
+    parts.append(path("axis", (f"M{number(x(middle))} {number(y - 2)}v{number(THICK + 4)}" for y in lines)))
+    for one, y in zip(groups, lines, strict=True):
+        released, within, synthetic = _written(one, column)
+        label = OF_CATEGORIES.join(one["labels"])
+        parts += [
+            fitted(0, y - 5, label, room, "start", "label"),
+            words(
+                WIDTH - FIGURE, y - 5, f"{released} \N{PLUS-MINUS SIGN} {within}" if one["within"] else released, "end"
+            ),
+            words(WIDTH, y - 5, synthetic, "end", "second"),
+            box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
+            box(x(one["released"]) - HALF, y, 2 * HALF, THICK, "bar rest" if one["reason"] else "bar"),
+            _whisker(one, y + THICK / 2, x),
+        ]
+        if one["synthetic"] is not None:
+            parts.append(path("mark", (f"M{number(x(one['synthetic']))} {number(y - 2)}v{number(THICK + 4)}",)))
+    floor = 18.0 + LINE * len(groups)
+    ends = (amount(column, low, span / 10), amount(column, high, span / 10))
+    parts += [words(0, floor + NAME, ends[0], "start"), words(WIDTH, floor + NAME, ends[1], "end")]
+    return svg(floor + BENEATH, title, _described(groups, column), parts)
+
+
+def _whisker(group: Facts, y: float, x: Any) -> Any:
+    """Draw within what a mean is; an end that the axis cuts has none."""
+    low, high = (group["released"] + sign * group["within"] for sign in (-1, 1))
+    first, last = x(low), x(high)
+    ends = [f"M{number(at)} {number(y - HALF)}v{number(2 * HALF)}" for at in (first, last) if HALF < at < WIDTH - HALF]
+    return path("whisker", (f"M{number(first)} {number(y)}H{number(last)}", *ends))
+
+
+def _described(groups: Sequence[Facts], column: Facts) -> str:
+    """Say in one sentence what a picture shows."""
+    largest = max(groups, key=lambda one: float(one["released"]))
+    released, within, _ = _written(largest, column)
+    label = OF_CATEGORIES.join(largest["labels"])
+    return f"Means of {len(groups)} groups; the largest: {released} within {within} at {label}"

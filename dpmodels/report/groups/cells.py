@@ -1,0 +1,93 @@
+"""The cells of counted columns as tables, a row a cell: what it is called, what lies in it, and its count.
+
+Privacy: post-processing of released counts and public noise scales.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from dpmodels.report.derived.counted import NULL
+from dpmodels.report.noisy_tables import PARTS, Counted, Counts
+
+NUMBERS = ("low", "high", "mean", "stddev")
+"""What is said of the values in a cell of a column of numbers or dates."""
+DAY = "D"
+SECONDS = {DAY: 86_400, "h": 3600, "m": 60, "s": 1}
+"""Seconds of each tick of dates, by numpy's name for it."""
+
+
+def cells_of(counted: Counted, groups: Sequence[str], column: str, as_category: bool = False) -> list[pa.Table]:
+    """Return the cells of a column beside those of the columns that make groups, a table for each term of its formula.
+
+    Of a column that follows from others they are several where its formula is a sum of terms whose columns are counted
+    by themselves: the mean of it is the sum of theirs. ``as_category`` asks for the values of a column as they are
+    called, also where they are numbers.
+
+    Raises:
+        Unsuitable: the release has not counted what is needed together.
+    """
+    terms = [""] if as_category else counted.terms(groups, column)
+    return [_beside(counted, groups, column, term) for term in terms]
+
+
+def _beside(counted: Counted, groups: Sequence[str], column: str, term: str) -> pa.Table:
+    """Lay the cells of groups out beside a column, or beside what a term of its formula gives."""
+    names = [*groups, column]
+    cells = counted.cells(groups if term else names, groups, term)
+    columns = _columns(cells.counts, names)
+    for name, labels in cells.groups.items():
+        columns[name] = pa.array(labels, pa.string()).dictionary_encode()
+    if cells.moments is not None:
+        is_null = np.isnan(cells.moments.mean).ravel()
+        labels = [PARTS.join(row) for row in cells.counts.rows["cells"].to_pylist()]
+        columns[column] = pa.array(np.where(is_null, NULL, labels), pa.string()).dictionary_encode()
+        for figure, values in cells.moments._asdict().items():
+            columns[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
+    ordered = sorted(columns, key=lambda name: names.index(name) if name in names else len(names))
+    return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names))
+
+
+def tidy(counts_of: Counts) -> pa.Table:
+    """Lay counts out with a column for each column of theirs, whose cells keep their order; numbers have bounds."""
+    names = counts_of.rows["columns"][0].as_py()
+    return pa.table(_columns(counts_of, names) | _counts(counts_of, names))
+
+
+def _columns(counts_of: Counts, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return what the cells of those columns that have a name in ``names`` are called, and what lies in them."""
+    table, columns = counts_of.rows, dict[str, pa.Array]()
+    rows = table.select(["cells", *NUMBERS]).to_pydict()
+    for axis, name in enumerate(table["columns"][0].as_py()):
+        if name not in names:
+            continue
+        columns[name] = pa.array([row[axis] for row in rows["cells"]], pa.string()).dictionary_encode()
+        numbers = {f"{name}_{part}": [row[axis] for row in rows[part]] for part in NUMBERS}
+        if any(low is not None for low in numbers[f"{name}_low"]):
+            tick = counts_of.ticks.get(name, "")
+            columns |= {apart(figure, names): _side(side, figure, tick) for figure, side in numbers.items()}
+    return columns
+
+
+def _counts(counts_of: Counts, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the counts of cells, with their errors and shares, under names that no column has."""
+    table, counts = counts_of.rows, counts_of.rows["count"].to_numpy()
+    figures = {"count": counts, "standard_error": table["standard_error"].to_numpy(), "share": counts / counts.sum()}
+    return {apart(name, names): pa.array(values) for name, values in figures.items()}
+
+
+def _side(side: Sequence[float | None], figure: str, tick: str) -> pa.Array:
+    """Return a figure of the values in each cell: a number, or of dates in ticks a date, a moment or a duration."""
+    if not tick:
+        return pa.array(side, pa.float64())
+    whole = pa.array([None if one is None else round(one * SECONDS[tick]) for one in side], pa.int64())
+    if figure.endswith("_stddev"):
+        return whole.cast(pa.duration("s"))
+    moments = whole.cast(pa.timestamp("s"))
+    return moments.cast(pa.date32()) if tick == DAY and not figure.endswith("_mean") else moments
+
+
+def apart(figure: str, columns: Sequence[str]) -> str:
+    """Return the name of a figure beside columns: with a ``_`` behind it where one of them is called as it is."""
+    return f"{figure}_" if figure in columns else figure

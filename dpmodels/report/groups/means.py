@@ -1,0 +1,219 @@
+"""Means of groups from the cells of released tables, each with its error and the reason to distrust it.
+
+With c the count of a cell, s the standard deviation of its noise, m and d the mean and the standard deviation of the
+values in it, the mean of a group is sum c m / sum c. It is off by the noise, sqrt(sum (s (m - mean))^2) / sum c, and by
+where values lie inside a cell, sqrt(sum (c d)^2) / sum c; derived/counted.py says what a formula of several adds.
+
+Privacy: post-processing of released counts and public noise scales.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpmodels.errors import Unsuitable
+from dpmodels.report.groups.cells import apart
+from dpmodels.report.numbers import STANDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTERVAL = 1.96
+"""Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
+ERRORS = ["within", "standard_error", "noise", "inside"]
+DROWNED = "count is below 4 standard errors of it"
+BEYOND = "noise puts it beyond every value of the column"
+WIDE = "its interval spans the means of all counted ranges: name both columns in a workload, or spend more"
+LARGER = "its error exceeds the mean itself"
+ROUGH = 0.2
+"""Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
+DOUBTED = "the report says to use no mean of the column: noise hides values far out"
+ALIKE = "its error exceeds what groups surely differ by"
+"""Why a mean of a group is not to be taken at face value."""
+REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
+INSIDE = 0.5
+"""Part of the standard deviation of the values in a cell by which their mean may differ from one group to another: a
+measured rule, and no proof (benchmarks.groups)."""
+EPOCH = "1970-01-01"
+"""The moment that means of dates are reckoned from, in seconds."""
+SPLIT = (
+    "the mean of {column} by groups would be a sum of means of its terms, and these have different rows, since some of "
+    "its columns have nulls or are counted in other groups: name all its columns in one entry of a workload"
+)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the figures of a cell are called beside the columns that it is of."""
+
+    mean: str
+    stddev: str
+    shift: str
+    count: str
+    error: str
+
+    @classmethod
+    def of(cls, column: str, columns: Sequence[str]) -> "Names":
+        """Name the figures of a column beside those of all columns of a table."""
+        of_cells = (f"{column}_mean", f"{column}_stddev", f"{column}_shift", "count", "standard_error")
+        return cls(*(apart(name, columns) for name in of_cells))
+
+
+class Term(NamedTuple):
+    """What is summed up of one term of a column, or of the column itself.
+
+    Attributes:
+        groups: count, mean, noise and inside of each group, as ``nacre.means`` has them, and the shift beside inside.
+        least, most: the means of the cells lie between.
+        are_all: whether no cell holds nulls.
+    """
+
+    groups: "pd.DataFrame"
+    least: float
+    most: float
+    are_all: bool = True
+
+
+def means_of_groups(
+    tables: "Iterable[pd.DataFrame]", heads: Sequence[str], column: str, names: Names
+) -> "pd.DataFrame":
+    """Return the means of a column in groups, which are the index, with their errors and the reason to distrust each.
+
+    Args:
+        tables: the cells of each term of the column, nulls as NaN.
+        heads: the columns of them that make groups.
+        column: what they are the means of.
+        names: of the figures of a cell.
+
+    Raises:
+        Unsuitable: its terms are not of the same rows, or groups.
+    """
+    terms, is_dated = list[Term](), False
+    for cells in tables:
+        counted = cells.dropna(subset=names.mean)
+        is_dated = not _is_numeric(counted[names.mean])
+        terms.append(_term(counted.set_index([*heads]), names)._replace(are_all=len(counted) == len(cells)))
+    return _judged(_added(terms, column), is_dated)
+
+
+def doubted(groups: "pd.DataFrame", facts: Mapping[str, Any], column: str) -> "pd.DataFrame":
+    """Give each mean that has no reason the one of its column, or of one that it follows from, to use no mean of it.
+
+    ``facts`` are those of a report; where there are none, nothing is doubted.
+    """
+    follows = [one["follows"] for one in facts.get("derived", ()) if one["name"] == column]
+    names = {column, *(name for each in follows for name in each)}
+    about = [one for one in (*facts.get("columns", ()), *facts.get("derived", ())) if one["name"] in names]
+    if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
+        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
+    return groups
+
+
+def _is_numeric(values: "pd.Series[Any]") -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(values))
+
+
+def _added(terms: Sequence[Term], column: str) -> Term:
+    """Add the means of the terms of a column up; their tables have independent noise, so errors add by squares.
+
+    Raises:
+        Unsuitable: they are not of the same rows, or groups.
+    """
+    first, *others = terms
+    whole = first.groups.copy()
+    for one in others:
+        if set(one.groups.index) != set(whole.index):
+            raise Unsuitable(SPLIT.format(column=column))
+        more = one.groups.reindex(whole.index)
+        whole["mean"] += more["mean"]
+        whole["shift"] += more["shift"]
+        for error in ("noise", "inside"):
+            whole[error] = (whole[error] ** 2 + more[error] ** 2) ** 0.5
+    if others and not all(one.are_all for one in terms):
+        raise Unsuitable(SPLIT.format(column=column))
+    return Term(whole, sum(one.least for one in terms), sum(one.most for one in terms))
+
+
+def _term(cells: "pd.DataFrame", names: Names) -> Term:
+    """Sum cells up by the groups that are their index; of dates in seconds."""
+    import pandas as pd
+
+    value, stddev, shift, count, error = names.mean, names.stddev, names.shift, names.count, names.error
+    if not _is_numeric(cells[value]):
+        since = cells[value] - pd.Timestamp(EPOCH)
+        cells = cells.assign(**{value: since.dt.total_seconds(), stddev: cells[stddev].dt.total_seconds()})
+
+    def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
+        return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
+
+    records = sums(cells[count])
+    known = records.where(records > STANDS * sums(cells[error] ** 2) ** 0.5)
+    mean = sums(cells[count] * cells[value]) / known
+    noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
+    inside = sums((INSIDE * cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
+    moved = sums(cells[count].clip(lower=0) * cells[shift]) / known if shift in cells else 0.0 * known
+    groups = pd.DataFrame({"count": records, "mean": mean, "noise": noise, "inside": inside, "shift": moved})
+    return Term(groups, float(cells[value].min()), float(cells[value].max()))
+
+
+def _judged(term: Term, is_dated: bool) -> "pd.DataFrame":
+    """Return means of groups with what they are within, and the reason to distrust each."""
+    import pandas as pd
+
+    mean, noise, inside, shift = (term.groups[one] for one in ("mean", "noise", "inside", "shift"))
+    values, whole = pd.Series([term.least, term.most]), (noise**2 + inside**2) ** 0.5 + shift / INTERVAL
+    inside = (whole**2 - noise**2) ** 0.5
+    mean = _moved_in(mean, INTERVAL * whole, values)
+    reason = _reasons(mean, whole, values, is_dated)
+    lost = reason.isin((DROWNED, BEYOND))
+    figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": term.groups["count"]}
+    means = pd.DataFrame(figures | {"reason": reason, "noise": noise, "inside": inside})
+    means.loc[lost, ["mean", *ERRORS]] = float("nan")
+    if is_dated:
+        seconds = means[["mean", *ERRORS]].round().apply(pd.to_timedelta, unit="s")
+        means = means.assign(**{"mean": pd.Timestamp(EPOCH) + seconds["mean"], **{one: seconds[one] for one in ERRORS}})
+    return means
+
+
+def _moved_in(mean: "pd.Series[float]", half: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[float]":
+    """Set a mean that is beyond all values to the nearest of them, where its interval reaches so far."""
+    nearest = mean.clip(values.min(), values.max())
+    return nearest.where((mean - nearest).abs() <= half, mean)
+
+
+def _reasons(
+    mean: "pd.Series[float]", error: "pd.Series[float]", values: "pd.Series[float]", is_dated: bool = False
+) -> "pd.Series[str]":
+    """Return why the mean of a group is not to be taken at face value; empty where nothing speaks against it.
+
+    What groups surely differ by is the distance of the highest lower end of an interval from the lowest upper end: a
+    group that noise put far away from the others has a wide interval, and adds little to it. A group may be relied on
+    whose interval, widened as so many groups need, does not reach the mean of all groups, weighed by their errors, or
+    is narrow beside the mean.
+    An error of dates is held beside all that they may be, since their 0 is no date of the data.
+
+    Shapes: ``mean`` and ``error`` [groups], NaN where a group does not stand out; ``values`` of the cells.
+    """
+    import pandas as pd
+
+    half, (least, most) = INTERVAL * error, (values.min(), values.max())
+    differ = max(float((mean - half).max() - (mean + half).min()), 0.0)
+    weights = 1 / error.clip(lower=1e-100) ** 2
+    middle = float((mean * weights).sum() / weights[mean.notna()].sum()) if mean.notna().any() else 0.0
+    groups = max(int(mean.notna().sum()), 1)  # the one of them that noise pushed up most is no finding (Bonferroni)
+    reach = half * NormalDist().inv_cdf(1 - 0.025 / groups) / INTERVAL
+    is_rough = (half > ROUGH * (most - least if is_dated else mean.abs())) & ((mean - middle).abs() <= reach)
+    tests = {  # the last that holds is said
+        ALIKE: (half > differ) & is_rough & (mean.notna().sum() > 1),
+        LARGER: (half > mean.abs()) & (least >= 0 and not is_dated),
+        WIDE: (2 * half >= most - least) & (most > least),
+        BEYOND: (mean < least) | (mean > most),
+        DROWNED: mean.isna(),
+    }
+    reason = pd.Series("", index=mean.index)
+    for why, holds in tests.items():
+        reason = reason.mask(holds, why)
+    return reason

@@ -1,0 +1,119 @@
+"""Means by groups in a report: of which pairs they are, how close they come, and what a page shows of them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.derive import derive
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.schema import Schema
+from dpmodels.methods.registry import create
+from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.report import render
+from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
+from dpmodels.report.groups.stated import pairs_of
+from tests.kit.reports import facts_of
+
+SCHEMA, _ = parse("""
+name: stays
+workload:
+- {columns: [city, nights, price], joint: true}
+- {columns: [city, bill_counted]}
+- {columns: [rate, room]}
+columns:
+  city: {type: categorical, values: [Rome, Milan, Lyon]}
+  room: {type: categorical, values: [single, double]}
+  nights: {type: integer, min: 1, max: 14, nullable: true}
+  price: {type: number, min: 0, max: 500, round: 2}
+  rate: {type: categorical, values: [0, 30, 65]}
+  paid: {type: derived, formula: "price * (1 - rate / 100)", round: 2}
+  value: {type: derived, formula: "price * nights", round: 2}
+  bill: {type: derived, formula: "price * (1 - rate / 100) + 9", round: 2}
+  bill_counted: {type: number, min: 0, max: 509, round: 2, computed: bill, keep: drop}
+  country: {type: derived, of: city, values: {Rome: IT, Milan: IT, Lyon: FR}}
+""")
+assert isinstance(SCHEMA, Schema)
+ROWS = 6000
+
+
+def make_stays(seed: int) -> tuple[pd.DataFrame, Records]:
+    rng = np.random.default_rng(seed)
+    city = rng.choice(3, ROWS, p=[0.5, 0.2, 0.3])
+    price = (np.array([60, 100, 150])[city] * rng.lognormal(0, 0.2, ROWS)).clip(0, 500).round(2)
+    rate = rng.choice([0, 30, 65], ROWS)
+    table = {
+        "city": pa.array(np.array(["Rome", "Milan", "Lyon"])[city]),
+        "room": pa.array(np.where(rate > 0, "single", "double")),
+        "nights": pa.array(rng.integers(1, 7, ROWS) + city, mask=rng.random(ROWS) < 0.1),
+        "price": pa.array(price),
+        "rate": pa.array(rate),
+        "bill_counted": pa.array((price * (1 - rate / 100) + 9).round(2)),
+    }
+    computed = {name: derive(SCHEMA.derived[name], SCHEMA.columns, pa.table(table)) for name in SCHEMA.derived}
+    whole = pa.table(table | computed)
+    return whole.to_pandas(), Codec(SCHEMA).encode(whole)
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    """Return the report of a release whose synthetic rows are those of another draw of the same table."""
+    return facts_of(create("nacre", {}, {}), make_stays(0)[1], make_stays(1)[1], SCHEMA)
+
+
+def test_means_are_of_numbers_beside_categories_that_are_drawn_and_of_what_follows_from_both(
+    facts: dict[str, Any],
+) -> None:
+    drawn = {(one["column"], one["by"]) for one in facts["groups"]}
+    asked = {(column, by) for by in ("city", "country") for column in ("nights", "price", "value", "bill")}
+    assert asked | {("rate", "room")} <= drawn <= {*pairs_of(SCHEMA.columns, facts)}
+    assert not any("bill_counted" in pair for pair in drawn)  # nobody is handed it
+
+
+def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: dict[str, Any]) -> None:
+    real, drawn = (make_stays(seed)[0] for seed in (0, 1))
+    off = list[float]()
+    for one in facts["groups"]:
+        kept = real.dropna(subset=one["column"])
+        for group in one["groups"]:
+            rows = kept[one["by"]].astype(str).isin(group["labels"])
+            off.append(abs(group["released"] - kept[one["column"]][rows].mean()) / group["within"])
+            assert group["share"] == pytest.approx(rows.mean(), abs=0.05)
+            synthetic = drawn[one["column"]][drawn[one["by"]].astype(str).isin(group["labels"])].mean()
+            assert group["synthetic"] == pytest.approx(synthetic, rel=1e-5)
+    assert len(off) > 20
+    assert max(off) < 2.5  # they share noise, as the total of a city and of its country, so several may be beyond at once
+    assert 0.02 < np.median(off) < 0.8
+
+
+def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_not_to_rely_on_it(
+    facts: dict[str, Any],
+) -> None:
+    one = next(one for one in facts["groups"] if (one["column"], one["by"]) == ("price", "city"))
+    figures = {drawn.title: drawn for drawn in mean_figures(facts)}
+    drawn = figures["price by city"]
+    assert [row[0] for row in drawn.rows] == ["Rome", "Milan", "Lyon"]
+    assert drawn.svg.count('class="whisker"') == drawn.svg.count('class="mark"') == 3
+    assert [float(row[3]) for row in drawn.rows] == pytest.approx([each["synthetic"] for each in one["groups"]], 1e-3)
+    poor = {**one, "groups": [{**group, "reason": WIDE} for group in one["groups"]]}
+    lost = {**poor["groups"][0], "released": None, "within": None, "synthetic": None, "reason": DROWNED}
+    some = {**facts, "groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}, one]}
+    first, second = mean_figures(some)
+    assert "bar rest" not in first.svg
+    assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
+    assert [row[-1] for row in second.rows] == [DROWNED, WIDE, WIDE]
+    assert second.rows[0][1:4] == ("", "", "")
+    page = render(some)
+    assert 'id="groups"' in page
+    assert page.count("price by city") >= 2
+    assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
+
+
+def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:
+    means = pd.DataFrame({"reason": ["", WIDE]})
+    about = {"columns": [{"name": "price", "avoid": ["mean"]}], "derived": [{"name": "value", "follows": ["price"]}]}
+    for column, says in (("price", DOUBTED), ("value", DOUBTED), ("nights", "")):
+        assert doubted(means.copy(), about, column)["reason"].tolist() == [says, WIDE]
