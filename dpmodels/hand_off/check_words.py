@@ -20,7 +20,7 @@ from dpmodels.hand_off.columns.check_columns import are_columns, are_groups
 from dpmodels.hand_off.columns.check_derived import are_derived
 from dpmodels.hand_off.columns.check_figures import FIGURES_OF_A_RATE, impossible
 from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
-from dpmodels.hand_off.columns.check_groups import are_group_means
+from dpmodels.hand_off.columns.check_groups import are_called
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
@@ -127,7 +127,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "gate": all(has_figures(one, {"success"}, *CHECKED) for one in report["gate"]),
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
-        "groups": are_group_means(report, table),
+        "groups": are_called(report, table),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),

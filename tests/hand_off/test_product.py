@@ -159,6 +159,24 @@ def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[
 @pytest.mark.parametrize(
     "change",
     [
+        lambda groups: groups.append(groups[0]),
+        lambda groups: groups[0].update(by="letter", column="age"),
+        lambda groups: groups[0]["groups"][0].update(released=1e6),
+        lambda groups: groups[0]["groups"][0].update(released=None),
+        lambda groups: groups[0]["groups"][0].update(within=-0.1),
+        lambda groups: groups[0]["groups"][0].update(synthetic=-1e6),
+        lambda groups: groups[0]["groups"][0].update(share=0.99),
+    ],
+)
+def test_means_by_groups_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
+    golden = GOLDEN / "LAYOUT-23" / "derived"
+    found = faults(tmp_path, lambda _, report, __: change(report["groups"]), golden)
+    assert len(found) == 1 and found[0].endswith(" groups"), found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda pairs: [one.extend([0.9, 0.9, 0.01, 0.02]) for one in pairs["distances"]],
         lambda pairs: [one.__delitem__(slice(6, None)) for one in pairs["distances"]],
         lambda pairs: pairs["distances"][0].__setitem__(6, 0.95),

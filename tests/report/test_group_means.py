@@ -85,7 +85,7 @@ def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: di
             synthetic = drawn[one["column"]][drawn[one["by"]].astype(str).isin(group["labels"])].mean()
             assert group["synthetic"] == pytest.approx(synthetic, rel=1e-5)
     assert len(off) > 20
-    assert max(off) < 2.5  # they share noise, as the total of a city and of its country, so several may be beyond at once
+    assert max(off) < 2.5  # they share noise, as a city and its country do, so several may be beyond at once
     assert 0.02 < np.median(off) < 0.8
 
 

@@ -219,8 +219,8 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     text = render(json.loads(json.dumps(facts)))  # the page is a function of the JSON
     page.feed(text)
     tables = len(pair_tables(facts))
-    drawn = len(facts["columns"]) + 1 + tables + len(facts["rates"]["columns"])
-    assert page.drawings == drawn  # the map of pairs, some of them, and the rates of the target
+    drawn = len(facts["columns"]) + 1 + tables + len(facts["rates"]["columns"]) + len(facts["groups"])
+    assert page.drawings == drawn  # the map of pairs, some of them, the rates of the target, and means
     assert 1 <= tables <= len(facts["pairs"]["tables"]) <= DRAWN and text.index('id="pairs"') < text.index(
         ", the farthest off"
     )

@@ -13,6 +13,7 @@ import numpy as np
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
+from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
@@ -67,6 +68,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
+    checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that are drawn
     yield from (name for name, sound in checks.items() if not sound)
 
 

@@ -16,30 +16,39 @@ KEYS = {"labels", "share", "released", "within", "synthetic", "reason"}
 """What is said of a group."""
 
 
-def are_group_means(report: Facts, table: Schema) -> bool:
-    """Tell whether means are of pairs that a report draws, each once, and may be of the groups that they name."""
+def are_called(report: Facts, table: Schema) -> bool:
+    """Tell whether means by groups are of a table's columns, and have names of groups and reasons that nacre gives."""
+    from dpmodels.report.groups.means import REASONS
+
+    return all(
+        means.keys() == {"column", "by", "groups"}
+        and {means["column"], means["by"]} <= table.columns.keys()
+        and all(one.keys() == KEYS and one["reason"] in ("", *REASONS) for one in means["groups"])
+        and _are_groups(means["by"], [one["labels"] for one in means["groups"]], report, table)
+        for means in report.get("groups", [])
+    )
+
+
+def are_means(report: Facts, table: Schema) -> bool:
+    """Tell whether means are of pairs that a report draws, each once, and lie where their columns reach."""
     from dpmodels.report.groups.stated import MOST_TABLES, pairs_of
 
     means = report.get("groups", [])
-    allowed = {*pairs_of(table.columns, report)} if means else set()
     pairs = [(one["column"], one["by"]) for one in means]
     return (
         len({*pairs}) == len(pairs) <= MOST_TABLES
-        and {*pairs} <= allowed
-        and all(_are_means(one, report, table) for one in means)
+        and (not pairs or {*pairs} <= {*pairs_of(table.columns, report)})
+        and all(_are_means(one, table) for one in means)
     )
 
 
-def _are_means(means: Facts, report: Facts, table: Schema) -> bool:
+def _are_means(means: Facts, table: Schema) -> bool:
     low, high = _ends(table.columns[means["column"]], table)
     slack = ROUNDED * max(1.0, abs(low), abs(high))
     groups = means["groups"]
-    return (
-        means.keys() == {"column", "by", "groups"}
-        and all(one.keys() == KEYS and _is_mean(one, low - slack, high + slack) for one in groups)
-        and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
-        and _are_called(means["by"], [one["labels"] for one in groups], report, table)
-    )
+    return all(_is_mean(one, low - slack, high + slack) for one in groups) and abs(
+        sum(one["share"] for one in groups) - 1
+    ) <= ROUNDED * len(groups)
 
 
 def _ends(column: Any, table: Schema) -> tuple[float, float]:
@@ -53,8 +62,6 @@ def _ends(column: Any, table: Schema) -> tuple[float, float]:
 
 
 def _is_mean(group: Facts, low: float, high: float) -> bool:
-    from dpmodels.report.groups.means import REASONS
-
     figures = [group[key] for key in ("released", "within", "synthetic") if group[key] is not None]
     values = [group[key] for key in ("released", "synthetic") if group[key] is not None]
     return (
@@ -63,16 +70,17 @@ def _is_mean(group: Facts, low: float, high: float) -> bool:
         and all(low <= one <= high for one in values)
         and (group["within"] or 0) >= 0
         and 0 <= group["share"] <= 1 + ROUNDED
-        and group["reason"] in ("", *REASONS)
     )
 
 
-def _are_called(by: str, labels: Any, report: Facts, table: Schema) -> bool:
+def _are_groups(by: str, labels: Any, report: Facts, table: Schema) -> bool:
     """Tell whether groups are called after the values of a column, or after what these are looked up to be."""
     from dpmodels.report.derived.shares import names_of_values
     from dpmodels.report.groups.stated import MOST_GROUPS
 
     column = table.columns[by]
+    if by not in table.modelled and not isinstance(column, Derived):
+        return False
     if isinstance(column, Derived):
         return all(len(one) == 1 and one[0] in (*names_of_values(column), "null") for one in labels)
     (known,) = [one["labels"] for one in report["columns"] if one["name"] == by]

@@ -3,8 +3,8 @@
 Let c be the noisy count of a cell, s its noise_stddev, and m and d the mean and the standard deviation of what the
 formula gives of the values in the cell, if its columns do not depend on each other there. Then the mean is sum c m /
 sum c. It is off by the noise, sqrt(sum (s (m - mean))^2) / sum c, and since values of one column may lie elsewhere in a
-cell beside those of another, by about sqrt(sum (c d)^2) / sum c. Where numbers rise or fall together within a cell, the
-formula gives more or less there, and it may in all cells alike: by sum c b / sum c, where b is the most that this
+cell beside those of another, by about sqrt(sum (c d / 2)^2) / sum c. Where numbers rise or fall together within a cell,
+the formula gives more or less there, and it may in all cells alike: by sum c b / sum c, where b is the most that this
 moves m, or d where a maximum, a minimum or an absolute value changes sides within the cell.
 
 Privacy: post-processing of released counts and public noise scales.
@@ -43,6 +43,9 @@ SEVERAL = (
 )
 HALVES = "the release counts {name} in cells that hold nulls among values"
 NULL = "null"
+INSIDE = 0.5
+"""Part of the standard deviation of the values in a cell by which their mean may be another one in a group, or beside
+values of another column: a measured rule, and no proof (benchmarks.groups, benchmarks.derived)."""
 ALIKE = 1e-9
 """Part of what a formula gives up to which a difference is one of rounding."""
 
@@ -246,7 +249,7 @@ def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:
     if not records > STANDS * math.sqrt(float((noise**2).sum())):
         return None
     mean = float(counts @ means) / records
-    off = [noise * (means - mean), np.maximum(counts, 0.0) * stddevs]
+    off = [noise * (means - mean), INSIDE * np.maximum(counts, 0.0) * stddevs]
     shift = float(np.maximum(counts, 0.0) @ shifts) / NORMAL_95
     return mean, (math.sqrt(sum(float((one**2).sum()) for one in off)) + shift) / records
 

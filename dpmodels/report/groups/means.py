@@ -2,7 +2,7 @@
 
 With c the count of a cell, s the standard deviation of its noise, m and d the mean and the standard deviation of the
 values in it, the mean of a group is sum c m / sum c. It is off by the noise, sqrt(sum (s (m - mean))^2) / sum c, and by
-where values lie inside a cell, sqrt(sum (c d)^2) / sum c; derived/counted.py says what a formula of several adds.
+where values lie inside a cell, sqrt(sum (c d / 2)^2) / sum c; derived/counted.py says what a formula of several adds.
 
 Privacy: post-processing of released counts and public noise scales.
 """
@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmodels.errors import Unsuitable
+from dpmodels.report.derived.counted import INSIDE
 from dpmodels.report.groups.cells import apart
 from dpmodels.report.numbers import STANDS
 
@@ -32,9 +33,6 @@ DOUBTED = "the report says to use no mean of the column: noise hides values far 
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
-INSIDE = 0.5
-"""Part of the standard deviation of the values in a cell by which their mean may differ from one group to another: a
-measured rule, and no proof (benchmarks.groups)."""
 EPOCH = "1970-01-01"
 """The moment that means of dates are reckoned from, in seconds."""
 SPLIT = (
