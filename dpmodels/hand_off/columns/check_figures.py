@@ -68,7 +68,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
-    checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that are drawn
+    checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that were counted
     yield from (name for name, sound in checks.items() if not sound)
 
 

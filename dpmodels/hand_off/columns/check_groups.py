@@ -1,4 +1,4 @@
-"""Check the means by groups of a report: they are of pairs that it draws, and lie where their columns reach."""
+"""Check the means by groups of a report: they are of pairs that were counted, and lie where their columns reach."""
 
 import math
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def are_called(report: Facts, table: Schema) -> bool:
 
 
 def are_means(report: Facts, table: Schema) -> bool:
-    """Tell whether means are of pairs that a report draws, each once, and lie where their columns reach."""
+    """Tell whether means are of pairs that a report says it counted, each once, and lie where their columns reach."""
     from dpmodels.report.groups.stated import MOST_TABLES, pairs_of
 
     means = report.get("groups", [])

@@ -1,24 +1,26 @@
-"""The means that a report states by groups: of every number in the pairs that it draws, by the categories beside it.
+"""The means that a report states by groups: of numbers by the categories that they were counted beside.
 
-A column that follows from others is among them where all that it follows from is drawn beside the groups; groups are
-made by columns that are looked up, too.
+First are the pairs that the report draws; of others it is those whose groups are told apart. A column that follows from
+others is among them where all that it follows from was counted beside the groups; groups are made by columns that are
+looked up, too.
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from dpmodels.arrays import Floats
-from dpmodels.codec.convert import decode_column, plain
+from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
-from dpmodels.contract.formula import moment_of
+from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.errors import Unsuitable
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.bins import cell_label, group_labels
@@ -29,8 +31,8 @@ from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
 
-MOST_TABLES, MOST_GROUPS = 24, 64
-"""Pairs of a number and groups of which a report states means, and groups of each, at most."""
+MOST_TABLES, MOST_GROUPS, MOST_TRIED = 24, 64, 96
+"""Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most."""
 Facts = Mapping[str, Any]
 
 
@@ -49,7 +51,7 @@ class Drawn(NamedTuple):
 
 
 def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) -> list[dict[str, Any]]:
-    """Return the means by groups that a report states, of the pairs that it draws.
+    """Return the means by groups that a report states.
 
     Args:
         counted: the tables of the release.
@@ -59,49 +61,72 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
     """
     stated = list[dict[str, Any]]()
     groups, values = dict[str, Drawn | None](), dict[str, Floats]()
-    for column, by in pairs_of(counted.columns, facts):
+    drawn = {*pairs_of(counted.columns, facts, "tables")}
+    for column, by in islice(pairs_of(counted.columns, facts), MOST_TRIED):
         if by not in groups:
             groups[by] = _drawn(counted, codec, records, by, column)
-        if (drawn := groups[by]) is None or len(stated) == MOST_TABLES:
+        if (made := groups[by]) is None or len(stated) == MOST_TABLES:
             continue
-        if column not in values:
-            values[column] = _values(counted.columns, codec, records, column)
-        if means := _stated(counted, column, by, drawn, values[column], facts):
+        try:  # no mean is worth a hand-off that was paid for
+            if column not in values:
+                values[column] = _values(counted.columns, codec, records, column)
+            means = _stated(counted, column, by, made, values[column], facts)
+        except (ValueError, ArithmeticError, pa.ArrowException):
+            continue
+        if means and ((column, by) in drawn or _are_apart(means)):
             stated.append(means)
     return stated
 
 
-def pairs_of(columns: Mapping[str, Any], facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield what a report may state means of: a number, or what follows from numbers, and a column that makes groups.
+def _are_apart(means: Facts) -> bool:
+    """Tell whether the intervals of two means, of those that may be relied on, do not meet."""
+    relied = [one for one in means["groups"] if not one["reason"]]
+    highest = max((one["released"] - one["within"] for one in relied), default=0.0)
+    return highest > min((one["released"] + one["within"] for one in relied), default=0.0)
+
+
+def pairs_of(columns: Mapping[str, Any], facts: Facts, of: str = "") -> list[tuple[str, str]]:
+    """List what a report may state means of: a number, or what follows from numbers, and a column that makes groups.
 
     Args:
         columns: those of the schema.
-        facts: what the report says of columns and pairs; of these, those that are drawn.
+        facts: what the report says of columns and pairs.
+        of: whether the pairs are the drawn ``tables`` alone, or all of which it states ``distances``; empty for both,
+            those that are drawn first.
     """
-    names = [one["name"] for one in facts["columns"]]
-    drawn = [tuple(names[place] for place in one["columns"]) for one in (facts["pairs"] or {}).get("tables", ())]
+    pairs, names = facts["pairs"] or {}, [one["name"] for one in facts["columns"]]
+    places = {"tables": [one["columns"] for one in pairs.get("tables", ())]}
+    places["distances"] = [one[:2] for one in pairs.get("distances", ())]
+    known = [_in_groups(columns, [(names[a], names[b]) for a, b in places[key]]) for key in places if of in ("", key)]
+    return list(dict.fromkeys(chain.from_iterable(known)))
+
+
+def _in_groups(columns: Mapping[str, Any], counted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield numbers and the columns that make groups of them, of columns two of which were counted together."""
     dropped, beside_each = helpers(columns), dict[str, list[str]]()
-    for pair in drawn:
+    for pair in counted:
         for one, other in (pair, pair[::-1]):
             beside_each.setdefault(one, []).append(other)
-    for base in beside_each:
-        if base not in names or isinstance(columns[base], Continuous) or base in dropped:
+    for base, others in beside_each.items():
+        if base not in columns or isinstance(columns[base], Continuous) or base in dropped:
             continue
         looked_up = [name for name, one in columns.items() if _is_looked_up(one) and one.operands == (base,)]
         for by in (base, *looked_up):
-            plain_numbers = [one for one in beside_each[base] if is_number(columns[one]) and one not in dropped]
-            yield from ((one, by) for one in plain_numbers)
-            yield from ((one, by) for one in _following(columns, {base, *beside_each[base]}, base))
+            yield from ((one, by) for one in others if is_amount(one, columns) and one not in dropped)
+            yield from ((one, by) for one in _following(columns, {base, *others}, base))
 
 
 def _is_looked_up(column: Any) -> bool:
     return isinstance(column, Derived) and column.values is not None
 
 
-def is_number(column: Any) -> bool:
-    """Tell whether a column holds numbers, which have a mean."""
-    is_listed = isinstance(column, Discrete) and column.kind in ("integer", "number")
-    return is_listed or (isinstance(column, Continuous) and not isinstance(column, Datetime))
+def is_amount(name: str, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a column holds numbers that have a mean; those that are listed may be codes, unless one reckons."""
+    column = columns[name]
+    if isinstance(column, Discrete) and column.kind in ("integer", "number"):
+        formulas = (getattr(one, "formula", None) or getattr(one, "computed", None) for one in columns.values())
+        return any(name in names_in(str(one)) for one in formulas if one)
+    return isinstance(column, Continuous) and not isinstance(column, Datetime)
 
 
 def _following(columns: Mapping[str, Any], counted: set[str], base: str) -> Iterator[str]:
@@ -146,17 +171,17 @@ def _bases(columns: Mapping[str, Any], column: str) -> Sequence[str]:
 
 
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
-    """Return the numbers of a column in synthetic rows, null as NaN. Shape: [B]."""
+    """Return the numbers of a column in synthetic rows, null as NaN; of times of day in its units. Shape: [B]."""
     follows, places = columns[column], list(codec.columns)
     names = follows.operands if isinstance(follows, Derived) else (column,)
     decoded = {
         name: decode_column(codec.columns[name], records.states[:, place], records.values[:, place])
         for name, place in ((name, places.index(name)) for name in names)
     }
-    if isinstance(follows, Derived):
-        drawn = derive(follows, codec.columns, pa.RecordBatch.from_pydict(decoded))
-    else:
-        drawn = decoded[column]
+    if column in decoded:
+        of_column: Any = codec.columns[column]
+        return as_numbers(of_column, decoded[column])
+    drawn = derive(follows, codec.columns, pa.RecordBatch.from_pydict(decoded))
     numbers: Floats = plain(drawn).cast(pa.float64()).to_numpy(zero_copy_only=False)
     return numbers
 
@@ -176,7 +201,7 @@ def _stated(
         return None
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     for key, mean in zip(map(str, means.index), means.to_dict("records"), strict=True):
-        of_group = values[(drawn.rows == places[key]) & ~np.isnan(values)]
+        of_group = values[(drawn.rows == places[key]) & np.isfinite(values)]
         is_known = math.isfinite(mean["mean"])
         lines.append(
             {
@@ -184,7 +209,7 @@ def _stated(
                 "share": round(max(mean["count"], 0.0) / in_all, DIGITS),
                 "released": beside(mean["mean"], mean["within"]) if is_known else None,
                 "within": float(f"{mean['within']:.3g}") if is_known else None,
-                "synthetic": float(f"{of_group.mean():.6g}") if len(of_group) else None,
+                "synthetic": float(f"{of_group.mean():.6g}") if np.isfinite(of_group).any() else None,
                 "reason": mean["reason"],
             }
         )
