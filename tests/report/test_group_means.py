@@ -113,7 +113,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert [float(row[3]) for row in drawn.rows] == pytest.approx([each["synthetic"] for each in one["groups"]], 1e-3)
     poor = {**one, "groups": [{**group, "reason": WIDE} for group in one["groups"]]}
     lost = {**poor["groups"][0], "released": None, "within": None, "synthetic": None, "reason": DROWNED}
-    some = {**facts, "groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}, one]}
+    some = {**facts, "groups": [one, {**poor, "groups": [lost, *poor["groups"][1:]]}]}
     first, second = mean_figures(some)
     assert "bar rest" not in first.svg
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2

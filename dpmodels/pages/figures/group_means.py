@@ -12,7 +12,7 @@ from dpmodels.pages.page import percent
 from dpmodels.plural import OF_CATEGORIES
 
 Facts = Mapping[str, Any]
-TABLES, DRAWN = 6, 16
+TABLES, DRAWN = 9, 16
 """Pictures of means that are seen at once, and groups of a column that are drawn; the numbers have all."""
 LINE, NAME, THICK, HALF, BENEATH = 31.0, 11.0, 10.0, 3.0, 15.0
 """Height of a group, of the words over it and of its mark; half the width of that; and height of the axis."""
@@ -26,18 +26,9 @@ HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows",
 
 
 def mean_figures(report: Facts) -> list[Figure]:
-    """Draw the means by groups that a report states, those first of which more may be relied on."""
+    """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for."""
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
-    groups = sorted(
-        (one for one in report.get("groups", ()) if one["column"] in columns),
-        key=lambda one: -round(_relied_on(one), 1),
-    )
-    return [_drawn(one, columns[one["column"]]) for one in groups]
-
-
-def _relied_on(means: Facts) -> float:
-    """Return the part of the rows whose group has a mean that nothing speaks against."""
-    return float(sum(one["share"] for one in means["groups"] if not one["reason"]))
+    return [_drawn(one, columns[one["column"]]) for one in report.get("groups", ()) if one["column"] in columns]
 
 
 def _drawn(means: Facts, column: Facts) -> Figure:
