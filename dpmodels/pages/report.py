@@ -14,6 +14,7 @@ from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, w
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
@@ -118,8 +119,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         small=small,
         across=across(len(small)),
         pair_tables=pair_tables(facts),
-        rates=rate_figures(facts),
-        without_outcome=without_outcome(facts),
+        **_of_rates(facts),
         at_once={"rates": RATES, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
@@ -144,6 +144,18 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         example=example(facts),
         figures_are=[f"{said}." for said in [*map(of_figures, facts.get("cautions", ())), _of_users(facts)] if said],
     )
+
+
+def _of_rates(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the rates of the target by every other column: of one class, and of all in the same order of columns."""
+    rates = rate_figures(facts)
+    places = {figure.title: place for place, figure in enumerate(rates[1] if rates else ())}
+    return {
+        "rates": rates,
+        "without_outcome": without_outcome(facts),
+        "classes": sorted(class_figures(facts), key=lambda figure: places[figure.title]),
+        "class_names": class_names(facts),
+    }
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:
