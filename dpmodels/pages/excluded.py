@@ -9,7 +9,7 @@ from typing import Any
 from dpmodels.pages.figures.labels import group_name
 from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.relations import Relation, relations
-from dpmodels.pages.glance import not_handed_over
+from dpmodels.pages.notes import not_handed_over
 
 Facts = Mapping[str, Any]
 DROPPED = "not handed over"

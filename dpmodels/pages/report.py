@@ -20,12 +20,11 @@ from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
     AS_A_RULE,
+    cautions_of_whole,
     clipped,
     example,
     fits,
     has_few_values,
-    not_handed_over,
-    notes_of,
     sentences_in_short,
     warned_columns,
     with_figures,
@@ -34,6 +33,7 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
@@ -129,6 +129,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         headline=sentences_in_short(facts),
         warned=warned_columns(facts),
         notes=notes_of(facts),
+        whole=cautions_of_whole(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,
         narrow=[row[:NARROW] for row in numbers],
