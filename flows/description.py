@@ -27,6 +27,7 @@ from dpmodels.methods.registry import of_kind, system_of
 from dpmodels.pages.asked.open_points import lines as asked_of
 from dpmodels.pages.card_words import SMALL, delta_warning
 from dpmodels.pages.glance import warnings_of
+from dpmodels.pages.notes import together
 from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
 from dpmodels.releases.discoveries import joint_cost
@@ -155,7 +156,7 @@ def describe(
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
         facts["caution"] = "\n".join(cautions(plan))
-    elif warnings := [*cautions_about(contract, of_dates=False), *filter(None, [delta_over_rows(plan)])]:
+    elif warnings := together([*cautions_about(contract, of_dates=False), *filter(None, [delta_over_rows(plan)])]):
         facts["caution"] = "\n".join(warnings)
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Unpack
 
 from dpmodels.contract.remarks import before_a_charge, is_of_dates
+from dpmodels.contract.workload import named_pairs
 from dpmodels.errors import in_words
+from dpmodels.plural import counted
 from flows.config import SynthesizeConfig
 from flows.description import NOBODY_SIGNS, as_lines, describe_config, noise_of
 from flows.planning import MayOpen, beside, ledger_if_any
@@ -21,11 +24,13 @@ from nacre.words import argument, in_a_sentence
 SHOWN = re.compile(r"a true 100 shows as (-?\d+) to (-?\d+)")
 OFF = "a true count of 100 shows as {} to {} where noise is least, and as {} to {} where it is most, in 95 of 100 cases"
 OFF_ALIKE = "a true count of 100 shows as {} to {} in 95 of 100 cases"
+LONGEST_LINE = 160
+"""Letters of a line of a plan that is shown in short."""
 NOWHERE = Path("not-opened")  # a plan reads no data and hands nothing over
 
 
 class Planned:
-    """What would be charged; a terminal prints it as text, and a notebook shows it as a table.
+    """What would be charged: a terminal and a notebook show in short what one decides by; ``text`` has all of it.
 
     Attributes:
         facts: the description by name: the method, the event in words, the noise in units of the sums, and more.
@@ -34,15 +39,31 @@ class Planned:
         max_rows: for a unit of a user, the noise of a count (``noise_stddev``, in rows) beside other values of
             ``max_rows``, and how many times that of one row it is (``relative``); empty for other units and for
             schemas with ``users``, where more rows cost no more.
+        measures: how many columns, pairs and rows the schema says, in words; empty of what is no table.
     """
 
     def __init__(
-        self, facts: Mapping[str, str], accepted: bool | None, max_rows: Sequence[Mapping[str, Any]] = ()
+        self,
+        facts: Mapping[str, str],
+        accepted: bool | None,
+        max_rows: Sequence[Mapping[str, Any]] = (),
+        measures: str = "",
     ) -> None:
         self.facts, self.accepted, self.max_rows = dict(facts), accepted, list(map(dict, max_rows))
+        self.measures = measures
+
+    @property
+    def text(self) -> str:
+        """All facts as ``nacre plan`` prints them, a line each."""
+        return "\n".join(as_lines(self.facts))
 
     def __repr__(self) -> str:
-        return "\n".join(as_lines(self.facts))
+        short = [(name, line) for name, text in self._in_short() for line in text.split("\n") if line]
+        if not short:
+            return self.text
+        lines = [f"  {name:13} {shorten(line, LONGEST_LINE, placeholder=' …')}" for name, line in short]
+        head = f"<nacre plan for {self.facts.get('data set')}: nothing is charged yet"
+        return "\n".join([head, *lines, f"  {'all':13} `print(plan.text)` has all {len(self.facts)} facts>"])
 
     def _repr_html_(self) -> str:
         """Show in short what one decides by, and all facts in a part that is folded until it is asked for."""
@@ -57,6 +78,7 @@ class Planned:
         if "target" not in facts:
             return
         yield "is released", f"a synthetic copy of {facts.get('data set')}, by {facts.get('method')}"
+        yield "measures", self.measures
         yield "hides", facts.get("hides", "")
         yield "costs", facts.get("release and report") or f"{facts['target']}: {facts.get('in words')}"
         counts = {key: text for key, text in facts.items() if not key.startswith("report: ")}
@@ -95,11 +117,26 @@ def plan(schema: SchemaLike, epsilon: float, delta: float, **settings: Unpack[Sy
         facts, quote = describe_config(config, prepared=prepared, refusal=refusal)
         if said := [*filter(None, (facts.get("caution"), *_asked(prepared.contract), *_beside(config, prepared)))]:
             facts["caution"] = "\n".join(said)
-        max_rows = noise_by_max_rows(prepared.lines[0], noise_of)
+        max_rows, measures = noise_by_max_rows(prepared.lines[0], noise_of), _measures(prepared.contract)
     if refusal is not None:
         facts["answer"] += f": {in_a_sentence(refusal, settings.get('home'), settings.get('ledger'))}"
-        return Planned(facts, False, max_rows)
-    return Planned(facts, None if quote is None else quote.accepted, max_rows)
+        return Planned(facts, False, max_rows, measures)
+    return Planned(facts, None if quote is None else quote.accepted, max_rows, measures)
+
+
+def _measures(contract: Any) -> str:
+    """Say how many columns of a table are measured, for which target and pairs first, and how many rows it declares."""
+    if not contract.is_table:
+        return ""
+    names, asked = list(contract.modelled), len(named_pairs(contract.workload, list(contract.modelled)))
+    rows = contract.rows
+    parts = (
+        f"{len(names)} of {counted(len(contract.columns), 'column')}",
+        f"target {contract.target}" if contract.target else "no target",
+        f"{counted(asked, 'pair')} asked for by the workload" if asked else "",
+        f"{rows.min:,} to {rows.max:,} rows declared" if rows else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _asked(contract: Any) -> Iterator[str]:

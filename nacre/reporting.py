@@ -108,9 +108,10 @@ class Report:
 
     @property
     def rates(self) -> "pd.DataFrame":
-        """How often the target has a class in each group of every other column: a row for each group.
+        """How often the target has a class in each group of every other column: a row for each class and group.
 
-        - ``rate_of``, the target and its class, such as ``married=true``; ``column`` and ``group``, which values;
+        - ``rate_of``, the target and its class, such as ``married=true``; of three classes or more each has its rows,
+          up to six; ``column`` and ``group``, which values;
         - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
           day, and NA of categories and nulls;
         - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
@@ -122,13 +123,14 @@ class Report:
         of schemas without a target, have no rates.
         """
         from dpmodels.pages.figures.rate_groups import counting
-        from dpmodels.pages.figures.rates import with_rows
+        from dpmodels.pages.figures.rates import by_class, with_rows
 
         rates = self.facts.get("rates") or {"columns": ()}
         names = [column["name"] for column in self.facts.get("columns", ())]
         rows: list[Sequence[Any]] = []
-        for one in rates["columns"]:
-            rate_of, name = f"{names[rates['target']]}={rates['class']}", names[one["column"]]
+        stated = [(of, one) for of in (by_class(rates) if rates["columns"] else ()) for one in of["columns"]]
+        for of, one in stated:
+            rate_of, name = f"{names[of['target']]}={of['class']}", names[one["column"]]
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
             pale = [index not in counting(one) for index in range(len(groups))]
             figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:-1]), pale, strict=True)
@@ -192,14 +194,16 @@ def _group(labels: Sequence[str], column: Mapping[str, Any]) -> tuple[str, Any, 
     """Return what a page calls a group of a column's values, and the first and the last of them as it writes these."""
     import pandas as pd
 
-    from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+    from dpmodels.plural import OF_CATEGORIES, values_in_words
 
     if not column["ordered"]:
         return OF_CATEGORIES.join(labels), pd.NA, pd.NA
     value = pd.Timestamp if column["type"] == "datetime" else time.fromisoformat if column.get("clock") else float
     text = "0" if labels[0] == EXACTLY_0 else labels[0]
-    ends = (pd.NA,) if text == NULL else [value(end) for end in text.split(" to ")]
-    return OF_VALUES.join(labels), ends[0], ends[-1]
+    ends: list[Any] = [pd.NA] if text == NULL else [value(end) for end in text.split(" to ")]
+    if EXACTLY_0 in labels[1:]:  # joined to the range of the least values, or of the largest below 0
+        ends = [min(ends[0], 0.0), max(ends[-1], 0.0)]
+    return values_in_words(labels), ends[0], ends[-1]
 
 
 def _verdict(relation: "Relation", is_likely: bool) -> str:

@@ -182,7 +182,7 @@ class Result:
     @property
     def notes(self) -> list[str]:
         """What the page notes, since the schema declares it: how many rows of a user are used, and what is left out."""
-        from dpmodels.pages.glance import notes_of
+        from dpmodels.pages.notes import notes_of
 
         return list(map(_plain, notes_of(self.report.facts)))
 

@@ -25,8 +25,9 @@ from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED
+from dpmodels.pages.figures.relations import MOST_SINGLE
 from dpmodels.releases.contract import Contract, table_of
-from dpmodels.report.within import DRAWN, MOST_ASKED, MOST_RATES
+from dpmodels.report.within import DRAWN, MOST_ASKED, MOST_CLASSES, MOST_RATES, OF_A_CLASS
 
 Facts = Mapping[str, Any]
 NUMBER = re.compile(r"[0-9]+(,[0-9]{3})*(\.[0-9]+)?")
@@ -146,10 +147,10 @@ def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> 
         known
         and len(pairs.get("tables", ())) <= DRAWN + MOST_ASKED
         and all(
-            has_figures(one, {"columns", *SHARES}, "labels")
+            has_figures(one, {"columns", *SHARES} | ({"distances"} & {*one}), "labels")
             and len(one["labels"]) == len(one["columns"])
             and all(
-                are_groups(labels, modelled[place], columns[place]["labels"])
+                are_groups(labels, modelled[place], columns[place]["labels"], *([MOST_SINGLE] * ("distances" in one)))
                 for place, labels in zip(one["columns"], one["labels"], strict=True)
             )
             for one in pairs.get("tables", ())
@@ -168,11 +169,36 @@ def _are_rates(rates: Any, targets: set[int], table: Schema, columns: Sequence[F
     """Tell whether rates are of a target, and of groups that are called after their values."""
     if rates is None:
         return True
+    others = rates.get("others", [])
     return (
-        rates.keys() == {"target", "class", "columns"}
+        rates.keys() - {"others"} == {"target", "class", "columns"}
         and rates["target"] in targets
-        and rates["class"] in columns[rates["target"]]["labels"]
         and all(_is_rated(one, table, columns) for one in rates["columns"])
+        and isinstance(others, list)
+        and all(_is_of_class(one, rates["columns"]) for one in others)
+        and _are_classes([rates["class"], *(one["class"] for one in others)], columns[rates["target"]]["labels"])
+    )
+
+
+def _are_classes(classes: Sequence[Any], labels: Sequence[str]) -> bool:
+    """Tell whether the classes that have rates are some of the target's, each once; of two classes one has."""
+    number = len([label for label in labels if label != "null"])
+    most = 1 if number <= 2 else min(number, MOST_CLASSES)
+    return all(one in labels for one in classes) and len({*classes}) == len(classes) in (1, most)
+
+
+def _is_of_class(other: Any, columns: Sequence[Facts]) -> bool:
+    """Tell whether a further class has figures for each group of each column that has rates."""
+    return (
+        has_figures(other, set(), "class", "columns")
+        and isinstance(other["columns"], list)
+        and len(other["columns"]) == len(columns)
+        and all(
+            has_figures(one, {"column", *OF_A_CLASS})
+            and one["column"] == first["column"]
+            and all(isinstance(one[key], list) and len(one[key]) == len(first["labels"]) for key in OF_A_CLASS)
+            for one, first in zip(other["columns"], columns, strict=True)
+        )
     )
 
 

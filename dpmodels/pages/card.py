@@ -20,8 +20,9 @@ from dpmodels.pages.card_words import (
     several_records,
     words_of,
 )
-from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits, not_handed_over
+from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
@@ -102,13 +103,10 @@ def render_card(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _warnings(quality: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Sort the warnings of columns: of those that are handed over, and of the others."""
+def _warnings(quality: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of the columns that are handed over."""
     dropped = not_handed_over(quality)
-    sorts: dict[str, list[str]] = {"received": [], "dropped": []}
-    for one in quality["warnings"]:
-        sorts["dropped" if one.partition(": ")[0] in dropped else "received"].append(one)
-    return sorts
+    return [one for one in quality["warnings"] if one.partition(": ")[0] not in dropped]
 
 
 def _others(accounts: Sequence[Mapping[str, Any]]) -> str:
@@ -180,7 +178,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
         as_a_rule=AS_A_RULE,
         weak=weaknesses(facts["quality"]),
-        pale=_pale(facts["quality"].get("pale", {})),
+        pale=_pale(facts["quality"]),
         single_rows=_single_rows(facts["quality"]) if "columns" in content else "",
         headline=_headline(facts["quality"].get("headline", "")),
         uncounted={one["type"] for one in content.get("columns", ())} & {*UNCOUNTED},
@@ -192,9 +190,10 @@ def _headline(words: str) -> str:
     return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NOT_FOR))
 
 
-def _pale(groups: Mapping[str, Sequence[str]]) -> str:
-    """Name the groups that no rate's figure counts, by column, as far as there is room."""
-    said = list[str]()
+def _pale(quality: Mapping[str, Any]) -> str:
+    """Name the groups that no rate's figure counts, by column that is handed over, as far as there is room."""
+    said, dropped = list[str](), not_handed_over(quality)
+    groups = {name: labels for name, labels in quality.get("pale", {}).items() if name not in dropped}
     for name, labels in groups.items():
         if sum(map(len, said)) > MOST_PALE:
             break
@@ -225,6 +224,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "on_groups": DECISIONS_ON_GROUPS,
         "words": words_of(facts),
         "left_out": listed(facts["content"].get("left_out", ())),
+        "unreceived": listed(sorted(not_handed_over(facts["quality"]))),
         "made_anew": [
             (listed(names, MOST_WORDS), MADE_ANEW[way]) for way, names in facts["content"].get("made_anew", {}).items()
         ],

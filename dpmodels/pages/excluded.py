@@ -6,10 +6,10 @@ Privacy: post-processing of a publishable report.
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.pages.figures.labels import group_name
 from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.relations import Relation, relations
-from dpmodels.pages.glance import not_handed_over
-from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+from dpmodels.pages.notes import not_handed_over
 
 Facts = Mapping[str, Any]
 DROPPED = "not handed over"
@@ -31,8 +31,8 @@ def pale_groups(report: Facts) -> dict[str, list[str]]:
 
 def _pale(rates: Facts, column: Facts) -> list[str]:
     """Name the groups of a column that do not count, each as the report's figure does."""
-    counted, joint = {*counting(rates)}, OF_VALUES if column["ordered"] else OF_CATEGORIES
-    return [joint.join(labels) for index, labels in enumerate(rates["labels"]) if index not in counted]
+    counted = {*counting(rates)}
+    return [group_name(column, labels) for index, labels in enumerate(rates["labels"]) if index not in counted]
 
 
 def weaker_pairs(report: Facts) -> list[str]:

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
+from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.categories import moved
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import is_of_years, look_in_words
 from dpmodels.statistics.normal import NORMAL_95
@@ -33,8 +34,6 @@ FEW_VALUES = 10
 """Values of a column of numbers up to which nobody asks for its 99 % quantile."""
 WEAKEST = 5
 """Columns that a data sheet names."""
-OF_DROPPED = re.compile(re.escape(NOT_HANDED_OVER).replace(re.escape("{name}"), "(.*)"), re.DOTALL)
-"""What a report says of a column that nobody receives."""
 SKEWED = 20.0
 """Times the mean that the 99 % quantile may be for an error to be written in percent of the mean: else it is near 0."""
 SPREAD, OF_LARGE = "spread", "99 % quantile / 20"
@@ -222,8 +221,9 @@ MOVED_SHARE = (
 
 
 def warned_columns(report: Facts) -> list[Facts]:
-    """Return the columns that have a warning, the worst first."""
-    warned = [column for column in report.get("columns", ()) if "warning" in column]
+    """Return the columns that have a warning and are handed over, the worst first."""
+    dropped = not_handed_over(report)
+    warned = [one for one in report.get("columns", ()) if "warning" in one and one["name"] not in dropped]
     return [*worst_first(warned), *(column for column in warned if "released" not in column)]
 
 
@@ -236,17 +236,12 @@ def warnings_of(report: Facts) -> list[str]:
         lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
     shares = [(name, *(percent(share) for share in shares), label) for name, (label, *shares) in moved(report).items()]
     lines += [MOVED_SHARE.format(name=name, label=label, released=r, synthetic=s) for name, r, s, label in shares]
-    return [*lines, *(one for one in report.get("cautions", ()) if not is_declared(one))]
+    return [*lines, *cautions_of_whole(report)]
 
 
-def not_handed_over(facts: Facts) -> frozenset[str]:
-    """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""
-    return frozenset(match[1] for one in facts.get("cautions", ()) if (match := OF_DROPPED.fullmatch(one)))
-
-
-def notes_of(report: Facts) -> list[str]:
-    """Return what is no warning, since the schema declares it: how many rows of each user are used."""
-    return [one for one in report.get("cautions", ()) if is_declared(one)]
+def cautions_of_whole(report: Facts) -> list[str]:
+    """Return what is to be kept in mind of all rows, and is no mere note on what the schema declares."""
+    return [one for one in report.get("cautions", ()) if not is_declared(one)]
 
 
 def unresolved(column: Facts) -> bool:

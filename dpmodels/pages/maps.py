@@ -23,6 +23,8 @@ BESIDE, GUTTER = 90.0, 10.0
 """Room for labels beside squares, and between two of these."""
 GROUPS = 4
 """Rows of a square that stands beside another."""
+MOST_ROWS_HIGH, LOW = 6, 20.0
+"""Rows of it that are as high as those of a square, and how high more rows are."""
 TWO_LINES, LINE, LETTER = 11, 12.0, 7.4
 """Letters of such a label in a line, the height of a line, and the width of a letter."""
 SMALL_LETTER = 5.6
@@ -143,15 +145,20 @@ def beside(
 
     Shapes: each of ``tables``, by what is written above it, [groups of the first column, groups of the second].
     """
+    if len(labels[1]) > max(MOST_ROWS_HIGH, len(labels[0])):  # many groups have room beneath one another
+        names, labels = names[::-1], labels[::-1]
+        tables = {name: [list(line) for line in zip(*table, strict=True)] for name, table in tables.items()}
     width = (WIDTH - BESIDE - GUTTER * (len(tables) - 1)) / len(tables)
     rows, columns = len(labels[0]), len(labels[1])
-    high, wide, top, bottom = width / GROUPS, width / columns, 18.0, 18.0 + width / GROUPS * rows
+    high, wide, top = width / GROUPS if rows <= MOST_ROWS_HIGH else LOW, width / columns, 18.0
+    bottom = top + high * rows
     beneath = [two_lines(label, TWO_LINES) if wide >= 2 * LINE else [cut(label, NAMED)] for label in labels[1]]
+    number_size = "label" if wide >= 2 * LETTER + 2 else "cell"
     is_level = all(LETTER * len(line) <= wide for lines in beneath for line in lines)
     full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
     shades, parts = dict[int, list[str]](), [fitted(0, 12, names[0], TWO_LINES, "start", lines=2)]
     for row, label in enumerate(labels[0]):
-        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, two_lines(label, TWO_LINES), upright=False)
+        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, _in_room(label, high), upright=False)
     for index, (name, table) in enumerate(tables.items()):
         left = BESIDE + index * (width + GUTTER)
         parts.append(words(left + width / 2, 12, name, "middle", "label"))
@@ -163,11 +170,16 @@ def beside(
                 x, y = left + column * wide, top + row * high
                 shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
                 shades.setdefault(shade, []).append(_cell(x, y, wide, high))
-                parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", "label"))
+                parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", number_size))
     deep = [len(lines) * LINE if is_level else LETTER * max(map(len, lines), default=0) for lines in beneath]
     end = bottom + 10 + max(deep, default=0)
     parts.append(fitted((BESIDE + WIDTH) / 2, end + 12, names[1], NAMED, "middle", lines=2))
     return svg(end + 20, title, description, _shaded(shades) + parts)
+
+
+def _in_room(label: str, high: float) -> list[str]:
+    """Write a label beside a row on two lines, or on one where the row is low."""
+    return two_lines(label, TWO_LINES) if high >= 2 * LINE else [cut(label, TWO_LINES)]
 
 
 def _beneath(x: float, bottom: float, lines: Sequence[str], is_level: bool) -> list[Markup]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.labels import brief, group_name, joined_groups
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.rates import whole_rate, with_rows, worst_rate
@@ -22,7 +23,7 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.uses import MOST_ABSENT
 from dpmodels.pages.words import is_of_years
-from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+from dpmodels.plural import OF_CATEGORIES
 from dpmodels.statistics.dependence import dependence
 
 Facts = Mapping[str, Any]
@@ -40,17 +41,10 @@ FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
 """Pairs of columns that a table lists."""
-LONG = re.compile(r"(?<![-:.\d])-?(\d{5,}(\.\d+)?|\d+\.\d+)(?![-:.\d])")
-"""Numbers that are too long for a drawing."""
-DAY = re.compile(r"\b(\d{4}-\d\d)-\d\d(?![-\d])")
-SPAN = re.compile(r"(\d{4})-(\d\d)-(\d\d) to \1-(?:\2-(\d\d)|(\d\d-\d\d))(?![\d ])")
-"""A day, which is longer than a drawing has room for."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 """A number as a label has it."""
 WHOLE_NUMBER, WHOLE_TYPES = re.compile(r"-?\d+"), ("integer", "derived")
 """The same of whole numbers, and the types of columns that may have such values alone."""
-MORE = re.compile(r"(\d[\d,]*) more")
-"""What stands for the categories of a group beyond those that are named."""
 WHOLE = 1000
 """Size from which on it is written without decimals at the end of an axis."""
 LEAST = 0.0001
@@ -135,7 +129,7 @@ def column_figure(column: Facts) -> Figure:
         figure = bars(*caption, named, released, synthetic, pale=[len(groups) - 1] * (len(groups) < len(labels)))
         figure = replace(figure, rows=_all_of(column)) if len(groups) < len(labels) else figure
     ranges = f"Shares are judged in the ranges {'; '.join(column['ranges'])}." if "ranges" in column else ""
-    return replace(figure, foot=" · ".join(notes), more=ranges, brief=_in_brief(column, len(groups)))
+    return replace(figure, foot=" · ".join(notes), more=ranges, brief=_inbrief(column, len(groups)))
 
 
 def _is_of_two(column: Facts) -> bool:
@@ -144,7 +138,7 @@ def _is_of_two(column: Facts) -> bool:
     return len(values) == 2 and all(map(WHOLE_NUMBER.fullmatch, values))
 
 
-def _in_brief(column: Facts, bars: int) -> str:
+def _inbrief(column: Facts, bars: int) -> str:
     """Say from where to where an axis is drawn, or how many categories are, and which of them most rows have."""
     labels, axis = column["labels"], column.get("axis") or {"edges": (), "note": ""}
     if column["ordered"] and not _is_of_two(column):
@@ -306,18 +300,18 @@ def _common_end(largest: Sequence[float]) -> float:
 def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
     """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
     rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
-    labels = [(OF_VALUES if column["ordered"] else OF_CATEGORIES).join(group) for group in rates["labels"]]
+    labels = [group_name(column, group) for group in rates["labels"]]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
     few = [index for index in range(len(labels)) if index not in counting(rates)]
     synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
-    drawn = bars(column["name"], said, _brief(labels), released, synthetic, scale, few)
+    drawn = bars(column["name"], said, brief(labels), released, synthetic, scale, few)
     rows = tuple(
         (label, *(percent(figures[index]) for figures in (released.values, doubled, synthetic.values, rates["share"])))
         for index, label in enumerate(labels)
     )
     header = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
-    return replace(drawn, header=header, rows=rows, foot=_joined(column, rates["labels"]))
+    return replace(drawn, header=header, rows=rows, foot=joined_groups(column, rates["labels"]))
 
 
 def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> Figure:
@@ -325,13 +319,13 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     columns = facts["columns"]
     first, second = (columns[place]["name"] for place in table["columns"])
     groups = [
-        [(" or " if columns[place]["ordered"] else ", ").join(labels) for labels in of_one]
+        [group_name(columns[place], labels) for labels in of_one]
         for place, of_one in zip(table["columns"], table["labels"], strict=True)
     ]
-    shares = {name: table[name] for name in ("released", "synthetic")}
-    title, said = f"{first} with {second}", f"within {percent_up(within)}"
+    shares, by_itself = {name: table[name] for name in ("released", "synthetic")}, "distances" in table
+    title, said = f"{first} with {second}", f"within {percent_up(table['distances'][3] if by_itself else within)}"
     foot = _of_relation(relations(facts).get((*table["columns"],)), dependence(np.array(table["released"])))
-    drawn = beside(title, f"{said}; {foot}", (first, second), (_brief(groups[0]), _brief(groups[1])), shares)
+    drawn = beside(title, f"{said}; {foot}", (first, second), (brief(groups[0]), brief(groups[1])), shares)
     rows = tuple(
         (
             f"{one}; {other}",
@@ -342,18 +336,8 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     )
     header = (f"{first}; {second}", "released", TWO, "synthetic")
     both = zip(table["columns"], table["labels"], strict=True)
-    feet = filter(None, [foot, *(_joined(columns[place], of_one) for place, of_one in both)])
+    feet = filter(None, [foot, *(joined_groups(columns[place], of_one, by_itself) for place, of_one in both)])
     return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, " · ".join(feet))
-
-
-def _joined(column: Facts, groups: Sequence[Sequence[str]]) -> str:
-    """Say how many categories of a column are drawn joined to groups of several; empty where none is."""
-    counts = [[MORE.fullmatch(label) for label in labels] for labels in groups]
-    joined = [sum(int(more[1].replace(",", "")) if more else 1 for more in some) for some in counts if len(some) > 1]
-    if column["ordered"] or not joined:
-        return ""
-    into = "one group" if len(joined) == 1 else f"{len(joined)} groups"
-    return f"{sum(joined)} categories of {column['name']} are joined to {into}"
 
 
 def _of_relation(relation: Relation | None, shown: float) -> str:
@@ -370,27 +354,3 @@ def _of_relation(relation: Relation | None, shown: float) -> str:
         by_rate = f"; certain by the rate of {OF_CATEGORIES.join(relation.standout.labels)} alone"
     changed = ": weaker" * relation.is_weakened + ": stronger" * relation.is_stronger
     return said + by_rate + changed + f", {BY_RULE}" * relation.by_rule
-
-
-def _brief(labels: Sequence[str]) -> list[str]:
-    """Write long numbers of labels in thousands or millions, and days as months where these tell them apart."""
-    brief = [LONG.sub(lambda number: _in_thousands(float(number[0])), label) for label in labels]
-    brief = [label.replace(" or exactly 0", " or 0") for label in brief]
-    months = [DAY.sub(r"\1", label).replace(" to ", "\N{EN DASH}") for label in brief]
-    apart = all(len({*label.split("\N{EN DASH}")}) == 1 + label.count("\N{EN DASH}") for label in months)
-    are_spans = all(" to " in label for label in brief if DAY.search(label))
-    if apart and are_spans and DAY.search(" ".join(brief)) and len(set(months)) == len(months):
-        return months
-    return [SPAN.sub(_days, label) for label in brief]
-
-
-def _days(span: re.Match[str]) -> str:
-    """Write two days of a year without what the second repeats."""
-    return f"{span[1]}-{span[2]}-{span[3]}\N{EN DASH}{span[4] or span[5]}"
-
-
-def _in_thousands(value: float) -> str:
-    size = abs(value)
-    if size < 1000:
-        return f"{value:.4g}"
-    return f"{value / 1e6:.3g}M" if size >= 1e6 else f"{value / 1e3:.3g}k" if size >= 1e4 else f"{value:.0f}"

@@ -57,8 +57,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"thousands": thousands, "percent": percent, "short": short, "ticked": ticked, "led": led}
-    environment.filters |= {"parted": parted, "is_long": is_long, "whole_days": whole_days}
+    environment.filters |= {
+        "thousands": thousands,
+        "percent": percent,
+        "short": short,
+        "ticked": ticked,
+        "led": led,
+        "sentence": sentence,
+    }
+    environment.filters |= {"parted": parted, "is_long": is_long, "whole_days": whole_days, "sentence": sentence}
     environment.filters |= {"capital": capital, "coded": coded, "meaning": meaning_of, "meanings": meanings_of}
     return environment
 
@@ -66,6 +73,11 @@ def _environment() -> Environment:
 def ticked(text: str) -> Markup:
     """Write a sentence that begins with a capital, and what stands between backticks as code."""
     return coded(capital(text))
+
+
+def sentence(text: str) -> Markup:
+    """Write the same with a period behind it, where it has no end yet."""
+    return ticked(text if text.endswith((".", "!", "?", ":")) else f"{text}.")
 
 
 def capital(text: str) -> str:

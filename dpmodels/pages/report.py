@@ -14,6 +14,7 @@ from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, w
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
 from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.named import farther
@@ -21,12 +22,11 @@ from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
     AS_A_RULE,
+    cautions_of_whole,
     clipped,
     example,
     fits,
     has_few_values,
-    not_handed_over,
-    notes_of,
     sentences_in_short,
     warned_columns,
     with_figures,
@@ -35,6 +35,7 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
@@ -120,8 +121,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         small=small,
         across=across(len(small)),
         pair_tables=pair_tables(facts),
-        rates=rate_figures(facts),
-        without_outcome=without_outcome(facts),
+        **_of_rates(facts),
         groups=mean_figures(facts),
         at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
@@ -132,6 +132,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         headline=sentences_in_short(facts),
         warned=warned_columns(facts),
         notes=notes_of(facts),
+        whole=cautions_of_whole(facts),
         errors=worst_first(facts["columns"]),
         numbers=numbers,
         narrow=[row[:NARROW] for row in numbers],
@@ -147,6 +148,18 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         example=example(facts),
         figures_are=[f"{said}." for said in [*map(of_figures, facts.get("cautions", ())), _of_users(facts)] if said],
     )
+
+
+def _of_rates(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the rates of the target by every other column: of one class, and of all in the same order of columns."""
+    rates = rate_figures(facts)
+    places = {figure.title: place for place, figure in enumerate(rates[1] if rates else ())}
+    return {
+        "rates": rates,
+        "without_outcome": without_outcome(facts),
+        "classes": sorted(class_figures(facts), key=lambda figure: places[figure.title]),
+        "class_names": class_names(facts),
+    }
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:

@@ -29,16 +29,8 @@ from dpmodels.pages.figures.relations import (
     relations,
 )
 from dpmodels.pages.figures.ruled import BY_RULE
-from dpmodels.pages.glance import (
-    OF_LARGE,
-    SPREAD,
-    likely_error,
-    likely_of_pair,
-    not_handed_over,
-    rank_error,
-    unresolved,
-    worst_first,
-)
+from dpmodels.pages.glance import OF_LARGE, SPREAD, likely_error, likely_of_pair, rank_error, unresolved, worst_first
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 

@@ -7,7 +7,8 @@ from dpmodels.pages import report
 from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.means import FAR
-from dpmodels.pages.glance import MOST_CLIPPED, clipped, not_handed_over, worst_means
+from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import capital, percent, percent_up
 
 FAR_WORDS = {"mean": "mean or total", "p99": "99 % quantile"}

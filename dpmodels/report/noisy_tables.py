@@ -20,7 +20,7 @@ from dpmodels.contract.formula import names_in
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
-from dpmodels.plural import OF_CATEGORIES, OF_VALUES
+from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
@@ -300,12 +300,13 @@ def _cells(values: CellValues, name: str, numbers: NDArray[np.int64], asked: boo
     Where the column was ``asked`` for, dates have figures in ticks.
     """
     column = values.columns[name]
-    between = PARTS if not asked else OF_VALUES if isinstance(column, Continuous) else OF_CATEGORIES
+    between = OF_CATEGORIES if asked else PARTS
     moments = values.of(name, numbers) if asked or not isinstance(column, Datetime) else None
     groups = [np.flatnonzero(numbers == cell) for cell in range(int(numbers.max()) + 1)]
     if not isinstance(column, Continuous):
         return [(between.join(cell_label(column, int(cell)) for cell in fine), *NO_NUMBERS) for fine in groups]
-    labels = [between.join(names) for names in group_labels(column, numbers)]
+    name_of = values_in_words if asked else PARTS.join
+    labels = [name_of(names) for names in group_labels(column, numbers)]
     if moments is None:
         return [(label, *NO_NUMBERS) for label in labels]
     first, last = column.grid.bounds

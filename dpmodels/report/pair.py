@@ -3,6 +3,7 @@
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -71,6 +72,8 @@ class Pair:
     records: float
     finer: tuple["Pair", ...] = ()
     """The same with the categories of one column by themselves, where these groups join several."""
+    single: "Callable[[], Pair] | None" = None
+    """Makes the same with the categories of both by themselves as they were counted; None of numbers."""
 
     @property
     def stddev(self) -> Floats:
@@ -85,7 +88,8 @@ class Pair:
         places = np.arange(self.released.size).reshape(self.released.shape).T.ravel()
         covariance = self.covariance[np.ix_(places, places)]
         finer = tuple(one.turned for one in self.finer)
-        return Pair((second, first), self.released.T, self.synthetic.T, covariance, self.records, finer)
+        single = (lambda: made().turned) if (made := self.single) else None
+        return Pair((second, first), self.released.T, self.synthetic.T, covariance, self.records, finer, single)
 
     @cached_property
     def figures(self) -> list[float]:
@@ -124,8 +128,14 @@ class Pair:
         covariance: Floats = beyond @ (self.covariance + rows) @ beyond.T
         return covariance
 
-    def facts(self) -> dict[str, Any]:
-        """Return the shares as a report lists them, with what the groups are called."""
+    def facts(self, is_asked: bool = False) -> dict[str, Any]:
+        """Return the shares as a report lists them, with what the groups are called.
+
+        A pair that was asked for has each category by itself, and the distances of these finer shares.
+        """
+        if is_asked and self.single:
+            one = self.single()
+            return {**one.facts(), "distances": one.figures[:4]}
         tables = {"released": self.released, "synthetic": self.synthetic, "stddev": self.stddev}
         return {
             "labels": [group_labels(one.column, one.group) for one in self.columns],

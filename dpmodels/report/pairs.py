@@ -10,8 +10,9 @@
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpmodels.embeddings.branch import BranchSum
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.products import Products
 from dpmodels.methods.parts.marginals import Marginals
-from dpmodels.pages.figures.relations import GROUPS
+from dpmodels.pages.figures.relations import GROUPS, MOST_SINGLE
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.pair import Grouped, Pair
 from dpmodels.report.within import asked_first, drawn
@@ -36,6 +37,8 @@ FEW = 0.05
 """Part of the records up to which exactly 0 or null are joined to the largest values."""
 SIGNS = np.array([-1, 1])
 """The lower and the upper half of a column."""
+Groups = Sequence[Whole]
+"""The group of each cell of two columns, numbered from 0 on."""
 Places = tuple[int, int]
 """The places of two columns in a report, the lesser first."""
 
@@ -69,7 +72,7 @@ def pair_facts(
     places = drawn(distances, asked, target, ruled)
     return {
         "distances": distances,
-        "tables": [{"columns": [*two], **pairs[two].facts()} for two in places],
+        "tables": [{"columns": [*two], **pairs[two].facts(two in asked)} for two in places],
         **({"asked_for": number} if (number := asked_first(places, asked)) else {}),
     }
 
@@ -195,27 +198,51 @@ def _blocks(
     tables = [_joined(each, order, starts) for each in cells]
     firsts = np.searchsorted(column, np.arange(len(moments.partition.sizes) + 1))
     spans = [slice(begin, end) for begin, end in pairwise(firsts.tolist())]
-    columns, offsets = _grouped_columns(moments, group), moments.partition.offsets
+    columns, offsets, merge = _grouped_columns(moments, group), moments.partition.offsets, moments.partition.merge
     for i, j in _together(moments, group, place):
         released, synthetic = (each[spans[i], spans[j]] for each in tables)
         covariance = (steps / records) ** 2 * moments.group_covariance(i, j, (numbers[spans[i]], numbers[spans[j]]))
-        of_both, finer = [slice(*offsets[one : one + 2]) for one in (i, j)], list[Pair]()
-        for groups in _finer([columns[one].column for one in (i, j)], [group[span] for span in of_both]):
-            shown = [_added(each[of_both[0], of_both[1]], groups) for each in cells]
-            of_noise = moments.group_covariance(i, j, (np.bincount(groups[0]), np.bincount(groups[1])))
-            finer.append(Pair((columns[i], columns[j]), shown[0], shown[1], (steps / records) ** 2 * of_noise, records))
-        yield Pair((columns[i], columns[j]), released, synthetic, covariance, records, tuple(finer))
+        of_both, two = [slice(*offsets[one : one + 2]) for one in (i, j)], (columns[i], columns[j])
+
+        def in_groups(groups: Groups, places: Places = (i, j), spans: Sequence[slice] = of_both) -> Pair:
+            shown = [_added(each[spans[0], spans[1]], groups) for each in cells]
+            of_noise = moments.group_covariance(*places, (np.bincount(groups[0]), np.bincount(groups[1])))
+            both = [_regrouped(columns[one], merge[one], group) for one, group in zip(places, groups, strict=True)]
+            return Pair((both[0], both[1]), shown[0], shown[1], (steps / records) ** 2 * of_noise, records)
+
+        joined = [group[span] - group[span].min() for span in of_both]
+        finer, single = _apart([one.column for one in two], joined, in_groups)
+        yield Pair(two, released, synthetic, covariance, records, finer, single)
 
 
-def _finer(columns: Sequence[Modelled], groups: Sequence[Whole]) -> Iterator[list[Whole]]:
+def _apart(
+    columns: Sequence[Modelled], groups: Groups, in_groups: Callable[[Groups], Pair]
+) -> tuple[tuple[Pair, ...], Callable[[], Pair] | None]:
+    """Return a pair with the categories of one column by themselves, and what makes it with those of both.
+
+    None makes it of two columns of numbers.
+    """
+    both = [
+        np.arange(len(group)) if not isinstance(column, Continuous) and len(group) <= MOST_SINGLE else group
+        for column, group in zip(columns, groups, strict=True)
+    ]
+    has_categories = not all(isinstance(column, Continuous) for column in columns)
+    return tuple(map(in_groups, _finer(columns, groups))), partial(in_groups, both) if has_categories else None
+
+
+def _regrouped(column: Grouped, merge: Whole, group: Whole) -> Grouped:
+    """Return a column in other groups of its cells, which join fine ones."""
+    return replace(column, group=group[merge])
+
+
+def _finer(columns: Sequence[Modelled], groups: Groups) -> Iterator[list[Whole]]:
     """Yield groups of the cells of two columns in which the categories of one stand by themselves, if some are joined.
 
-    Shapes: ``groups`` [cells] of each column, numbered from anything on.
+    Shapes: ``groups`` [cells] of each column, numbered from 0 on.
     """
-    joined = [group - group.min() for group in groups]
-    for place, (column, group) in enumerate(zip(columns, joined, strict=True)):
+    for place, (column, group) in enumerate(zip(columns, groups, strict=True)):
         if not isinstance(column, Continuous) and group.max() + 1 < len(group) <= MOST_CATEGORIES:
-            yield [np.arange(len(each)) if other == place else each for other, each in enumerate(joined)]
+            yield [np.arange(len(each)) if other == place else each for other, each in enumerate(groups)]
 
 
 def _added(cells: Floats, groups: Sequence[Whole]) -> Floats:
@@ -290,12 +317,16 @@ def _with_classes(
         return
     target, columns, drawn = Grouped(name, column, label), _grouped_columns(moments, group), _cells(moments, synthetic)
     for index, (other, (counts, stddev)) in enumerate(zip(columns, released, strict=True)):
-        span, whole = slice(*partition.offsets[index : index + 2]), list[Pair]()
+        span = slice(*partition.offsets[index : index + 2])
         if other.name not in place or len(np.unique(group[span])) < 2:
             continue
         cells = counts / records, drawn[:, span], (stddev / records) ** 2
-        joined = [label, group[span] - group[span].min()]
-        for groups in [joined, *_finer([column, other.column], joined)]:
+
+        def in_groups(groups: Groups, cells: Sequence[Floats] = cells, place: int = index) -> Pair:
             shares, of_synthetic, variance = (_added(each, groups) for each in cells)
-            whole.append(Pair((target, other), shares, of_synthetic, np.diag(variance.ravel()), records))
-        yield replace(whole[0], finer=tuple(whole[1:]))
+            both = replace(target, group=groups[0]), _regrouped(columns[place], partition.merge[place], groups[1])
+            return Pair(both, shares, of_synthetic, np.diag(variance.ravel()), records)
+
+        joined = [label, group[span] - group[span].min()]
+        finer, single = _apart([column, other.column], joined, in_groups)
+        yield replace(in_groups(joined), finer=finer, single=single)

@@ -20,7 +20,7 @@ from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
 from dpmodels.report.pairs import MOST_COLUMNS, class_counts, grouped, moments_of, states_of, zero_of
-from dpmodels.report.within import DIGITS, MOST_RATES, rate_within
+from dpmodels.report.within import DIGITS, MOST_CLASSES, MOST_RATES, OF_A_CLASS, rate_within
 
 
 def rates_of(
@@ -52,27 +52,37 @@ def _rates(
     if target not in place or of_classes.sum() <= 0 or drawn.sum() <= 0:
         return None
     names_of_classes = [label for (label,) in group_labels(column, np.arange(partition.classes))]
-    taken = _taken(column, of_classes[: len(names_of_classes) - column.nullable])
-    columns = []
+    first, *others = _stated(column, of_classes[: len(names_of_classes) - column.nullable])
+    columns, of_others = list[dict[str, Any]](), [list[dict[str, Any]]() for _ in others]
     for index, (name, other) in enumerate(zip(partition.names, partition.columns, strict=True)):
         (counts, stddev), cells = released[index], slice(*partition.offsets[index : index + 2])
         group = _groups(other, partition.merge[index], counts.sum(axis=0))
         if name in place and group.any():
-            rates = _in_groups(group, taken, counts, stddev, drawn[:, cells])
+            rates, *further = (_in_groups(group, one, counts, stddev, drawn[:, cells]) for one in (first, *others))
             labels = group_labels(other, group[partition.merge[index]])
             if any(rates["share"]):  # noise may leave no group a record
                 columns.append({"column": place[name], "labels": labels, **rates})
-    return {"target": place[target], "class": names_of_classes[taken], "columns": columns} if columns else None
+                for listed, one in zip(of_others, further, strict=True):
+                    listed.append({"column": place[name], **{key: one[key] for key in OF_A_CLASS}})
+    if not columns:
+        return None
+    classes = [{"class": names_of_classes[one], "columns": of} for one, of in zip(others, of_others, strict=True)]
+    more = {"others": classes} if classes else {}
+    return {"target": place[target], "class": names_of_classes[first], "columns": columns, **more}
 
 
-def _taken(target: Modelled, counts: Floats) -> int:
-    """Return whose rates are stated: of a boolean true, of two classes the rarer one, of more the largest.
+def _stated(target: Modelled, counts: Floats) -> list[int]:
+    """Return whose rates are stated: of a boolean true, of two classes the rarer one, of more the largest first.
 
+    The others follow in the order of the schema; of many classes the largest ``MOST_CLASSES`` have rates.
     Shapes: ``counts`` of the classes that are no null.
     """
     if isinstance(target, Boolean):
-        return 1
-    return int(counts.argmin() if len(counts) == 2 else counts.argmax())
+        return [1]
+    if len(counts) <= 2:
+        return [int(counts.argmin() if len(counts) == 2 else counts.argmax())]
+    first, *others = np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist()
+    return [first, *sorted(others)]
 
 
 def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:

@@ -10,7 +10,8 @@ from dpmodels.pages.by_column import by_column, not_for
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.figures.ruled import BY_RULE
-from dpmodels.pages.glance import fits, likely_error, likely_of_pair, not_handed_over, rank_error, unresolved
+from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 

@@ -15,6 +15,10 @@ DRAWN, MOST_ASKED = 6, 24
 """Pairs that a report draws beside those that a workload asks for, and how many of these it draws."""
 MOST_RATES = 20
 """Categories by each of which the rate of a target is stated; more are joined to groups."""
+MOST_CLASSES = 6
+"""Classes of the target whose rates are stated, where there are more than two: the largest."""
+OF_A_CLASS = ("released", "stddev", "synthetic", "within")
+"""What is stated of the rate of a further class in each group of a column, whose shares stand with the first class."""
 NAMED = 12
 """Categories of a group that are named."""
 SPREAD = math.sqrt(1 - 2 / math.pi)

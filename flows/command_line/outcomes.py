@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmodels.errors import AwaitsOfficer, NacreError
 from dpmodels.pages.advice import drowned_in_words
-from dpmodels.pages.glance import notes_of
+from dpmodels.pages.notes import notes_of
 from flows.command_line.console import print_json
 from flows.description import warnings_in
 from tasks.run.runs import inside, is_paid, resume_command, stays_inside

@@ -19,8 +19,8 @@ from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
-from dpmodels.pages.glance import notes_of
 from dpmodels.pages.leaving import FILES, REFUSED, leaving
+from dpmodels.pages.notes import notes_of, together
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
@@ -75,12 +75,13 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
     sentences = [*cautions_about(plan.whole), *filter(None, of_rows)]
     unit = load_contract(config.table_schema).unit if isinstance(config, SynthesizeConfig) else None
     bound = unit is not None and "max_rows" in unit.model_fields_set
-    for sentence in sentences:
-        if is_declared(sentence, bound):
-            note(f"note: {sentence}")
-        else:
-            echo(f"warning: {in_short(sentence)}", err=True)
-    return sentences
+    notes = together(one for one in sentences if is_declared(one, bound))
+    warnings = [one for one in sentences if not is_declared(one, bound)]
+    for sentence in warnings:
+        echo(f"warning: {in_short(sentence)}", err=True)
+    for sentence in notes:
+        note(f"note: {sentence}")
+    return [*warnings, *notes]
 
 
 def show_public(run: Run) -> None:

@@ -13,7 +13,8 @@ import nacre
 from dpmodels.audit.made import shop
 from dpmodels.contract.remarks import FIRST_ROWS, MORE_ROWS
 from dpmodels.errors import Unsuitable
-from dpmodels.pages.glance import notes_of, warnings_of
+from dpmodels.pages.glance import warnings_of
+from dpmodels.pages.notes import notes_of
 from dpmodels.report.terms import ROWS_ALONE
 from tests.kit.kills import only_run
 from tests.kit.support import charges, digest, run_cli, synthesize_words, write_clinic

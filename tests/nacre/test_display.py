@@ -3,6 +3,7 @@
 import datetime
 import json
 import pickle
+import pydoc
 import re
 import shutil
 import sys
@@ -140,6 +141,16 @@ def test_what_is_hidden_is_said_in_words_with_its_name_once(made: nacre.Result) 
     checked, planned = nacre.verify(made.folder), nacre.plan(SCHEMA_TEXT, 1, 1e-5, home=made.home)
     for shown in (repr(made), made._repr_html_(), repr(checked), checked._repr_html_(), repr(planned)):
         assert "one record added or removed (add_or_remove_one)" in shown and shown.count("add_or_remove_one") == 1
+
+
+def test_help_and_completion_show_what_is_ours_and_no_machinery_of_models() -> None:
+    for shown in (dir(nacre.Schema), dir(nacre.PrivacyBudget), dir(nacre.load_schema(SCHEMA_TEXT))):
+        assert not any(
+            name.startswith(("model_", "__pydantic", "parse_")) or name in ("json", "copy") for name in shown
+        )
+    assert {"modelled", "to_yaml"} <= {*dir(nacre.Schema)} and "columns" in dir(nacre.load_schema(SCHEMA_TEXT))
+    text = pydoc.render_doc(nacre.PrivacyBudget, renderer=pydoc.plaintext)
+    assert "epsilon_exact" in text and "model_validate" not in text and len(text.splitlines()) < 80
 
 
 def test_errors_name_themselves_as_they_are_caught_and_travel() -> None:

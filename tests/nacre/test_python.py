@@ -226,7 +226,11 @@ def test_a_plan_asks_what_the_lint_asks() -> None:
 def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
     assert planned.accepted is None and not list(tmp_path.iterdir())
-    assert "method" in repr(planned) and "noise_multiplier=" in repr(planned) and "report: charge" in repr(planned)
+    assert "method" in planned.text and "noise_multiplier=" in planned.text and "report: charge" in planned.text
+    assert "noise_multiplier=" not in repr(planned) and "print(plan.text)" in repr(planned) == str(planned)
+    named = dict(line.split(maxsplit=1) for line in repr(planned).splitlines()[1:])
+    assert named["measures"] == "5 of 6 columns; target sick"
+    assert len(repr(planned).splitlines()) < 12 and max(map(len, repr(planned).splitlines())) < 180
     assert "noise_stddev" in planned._repr_html_() and "opens with this run, cap" in planned._repr_html_()
     assert "<script" not in nacre.planning.Planned({"a": "<script>"}, None)._repr_html_()
 

@@ -128,7 +128,7 @@ def test_a_folder_of_files_is_a_tree_too_and_a_plan_needs_no_data(tmp_path: Path
     for name, table in TABLES.items():
         pq.write_table(table, tmp_path / "firm" / f"{name}.parquet")
     planned = nacre.plan(firm.SCHEMA_TEXT, 2, 1e-5, **QUICK)
-    assert planned.accepted is None and "noise_multiplier=" in repr(planned)
+    assert planned.accepted is None and "noise_multiplier=" in planned.text
     made = nacre.synthesize("firm", firm.SCHEMA_TEXT, **ASKED)
     assert joins(made.tables) and rows_left(tmp_path) == []
 

@@ -10,12 +10,13 @@ import pytest
 from dpmodels.comparison.beside import _shares
 from dpmodels.contract.columns import Continuous
 from dpmodels.pages.drawing import fitted, two_lines
+from dpmodels.pages.figures.classes import class_figures, class_names
+from dpmodels.pages.figures.labels import brief
 from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.multiples import (
     FEW,
     FIRST,
     MOST,
-    _brief,
     column_figure,
     multiples,
     pair_tables,
@@ -329,6 +330,43 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg
 
 
+def test_all_classes_of_a_group_stand_end_to_end_and_their_noise_among_the_numbers() -> None:
+    target = {"name": "rate", "labels": ["0", "30", "65", "null"], "ordered": False}
+    of_first = {"labels": [["0.01 to 9.99", "exactly 0"], ["b"], ["c"]], "share": [0.6, 0.4, 0.0]}
+    figures = {"stddev": [0.01] * 3, "within": [0.02, 0.03, 0.9]}
+    columns = [
+        {"column": 1, "released": [first, 0.2, 0.0], "synthetic": [first, 0.25, 0.0], **figures}
+        for first in (0.5, 0.4, 0.05)
+    ]
+    others = [{"class": name, "columns": [one]} for name, one in zip(("0", "65"), columns[1:], strict=True)]
+    rates = {"target": 0, "class": "30", "columns": [{**columns[0], **of_first}], "others": others}
+    facts = {"columns": [target, {"name": "paid", "ordered": True}], "rates": rates}
+    (drawn,) = class_figures(facts)
+    assert [row[0] for row in drawn.rows[:3]] == [f"exactly 0, or 0.01 to 9.99; {name}" for name in ("0", "30", "65")]
+    assert len(drawn.rows) == 6 and ">0 to 9.99<" in drawn.svg  # of a group without rows nothing is said
+    assert [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in drawn.rows[0][1:]] == ["40 %", "2 %", "40 %", "2 %"]
+    assert drawn.svg.count('class="heat s2"') == 1 + 2 * 2 and ">5<" not in drawn.svg  # too narrow for its number
+    assert class_names(facts) == "" and class_figures({**facts, "rates": {**rates, "others": others[:1]}})
+    facts["rates"]["others"] = others[:1]
+    assert class_names(facts) == "These are the 2 largest of 3 classes."
+    del facts["rates"]["others"]
+    assert class_figures(facts) == [] and class_names(facts) == ""
+
+
+def test_many_groups_of_a_pair_stand_beneath_one_another_and_categories_that_were_counted_as_one_are_named() -> None:
+    columns = [{"name": "sex", "ordered": False, "labels": ["f", "m"]}]
+    columns.append({"name": "ward", "ordered": False, "labels": list("abcdefghij")})
+    labels = [[["f"], ["m"]], [["a", "b", "c"], *([one] for one in "defghij")]]
+    shares = {key: [[0.0625] * 8] * 2 for key in ("released", "synthetic", "stddev")}
+    table = {"columns": [0, 1], "labels": labels, **shares, "distances": [0.2, 0.1, 0.3, 0.4]}
+    pairs = {"distances": [[0, 1, 0.1, 0.05, 0.1, 0.2, 0.0, 0.0, 0.01, 0.02]], "tables": [table], "asked_for": 1}
+    (figure,) = pair_tables({"columns": columns, "pairs": pairs})
+    assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == "within 40 %, the farthest off"
+    assert figure.foot.endswith("the release counted 3 categories of ward as one group, so nothing tells them apart")
+    frames = re.findall(r'class="frame" x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
+    assert [high for _, high in frames] == ["160", "160"] and figure.rows[0][0] == "f; a, b, c"
+
+
 def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_stretch_all_scales() -> None:
     shares = {"labels": ["false", "true"], "values": 2, "ordered": False, "synthetic": [0.9, 0.1]}
     released = {"alike": [0.1, 0.1], "apart": [0.05, 0.2], "extreme": [0.09, 1.0], "hidden": [0.08, 0.12]}
@@ -366,7 +404,7 @@ def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> 
 
 
 @pytest.mark.parametrize(
-    ("labels", "brief"),
+    ("labels", "expected"),
     [
         (["2016-01-01 to 2019-06-22", "2019-06-23 to 2020-02-27"], ["2016-01–2019-06", "2019-06–2020-02"]),
         (["2025-03-01 to 2026-09-29", "2026-09-30"], ["2025-03-01 to 2026-09-29", "2026-09-30"]),
@@ -374,8 +412,8 @@ def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> 
         (["2026-05-23 to 2026-06-20", "2026-06-21 to 2026-06-30"], ["2026-05-23–06-20", "2026-06-21–30"]),
     ],
 )
-def test_days_of_a_group_are_as_short_as_tells_them_apart(labels: list[str], brief: list[str]) -> None:
-    assert _brief(labels) == brief
+def test_days_of_a_group_are_as_short_as_tells_them_apart(labels: list[str], expected: list[str]) -> None:
+    assert brief(labels) == expected
 
 
 @pytest.mark.parametrize("bars", [-1, 0, float("nan"), 0.5, 1e9])

@@ -11,8 +11,9 @@ from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column, not_for
 from dpmodels.pages.figures.means import far_figures
 from dpmodels.pages.figures.relations import likely_relations, relations
-from dpmodels.pages.glance import not_handed_over
+from dpmodels.pages.glance import warned_columns
 from dpmodels.pages.multiples import pair_tables, rate_figures
+from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import BROAD, GOOD_ALL, VAGUE, WEAKER, known_of, uses
@@ -96,7 +97,15 @@ def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(
     assert not any(name in line for line in (*every.good, *every.care, *every.never))
     facts["columns"][0]["p99"]["expected_error"] = 1e9
     assert name not in far_figures(facts).get("p99", ()) and not any("99 %" in one for one in not_for(by_column(facts)))
-    del facts["cautions"]
+    facts["columns"][0]["warning"] = facts["columns"][1]["warning"] = "Use no mean of it"
+    assert [one["name"] for one in warned_columns(facts)] == [facts["columns"][1]["name"]]
+    other = facts["columns"][2]["name"]
+    facts["cautions"] += ["rows are few", NOT_HANDED_OVER.format(name=other)]
+    page = render(facts)
+    assert page.count("Note:") == 1 and f"Columns {name} and {other}: not handed over" in page
+    assert notes_of(facts)[-1].endswith("they were left out") and "Warning:</strong> Rows are few.</p>" in page
+    assert "Use no mean of it.</p>" in page and f"Warning: {name}:" not in page
+    del facts["cautions"], facts["columns"][0]["warning"], facts["columns"][1]["warning"]
     assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}" in not_for(by_column(facts))[-1]
 
 

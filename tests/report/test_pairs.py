@@ -1,5 +1,6 @@
 """What a report says of every two columns: its noise is the noise, and a generator that lost a pair is seen to."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -305,3 +306,34 @@ def test_pairs_with_the_target_are_drawn_before_others_and_those_of_a_rule_last(
     assert drawn(distances, {(1, 2)}, 3)[:2] == [(1, 2), (0, 3)]
     every = [*pairs][:10]
     assert set(drawn(distances, every)[:10]) == {*every} and len(drawn(distances, every)) == 15
+
+
+def test_a_pair_that_was_asked_for_has_each_category_that_was_counted_by_itself() -> None:
+    letters, places = list("abcdefg"), [f"p{n}" for n in range(14)]
+    schema = make(
+        f"name: x\ntarget: t\ncolumns:\n  c: {{type: categorical, values: [{', '.join(letters)}]}}\n"
+        f"  p: {{type: categorical, values: [{', '.join(places)}]}}\n  n: {{type: integer, min: 0, max: 99}}\n"
+        "  t: {type: categorical, values: [r, s, u, v, w]}\n"
+    )
+    rng = np.random.default_rng(0)
+    table = {"c": rng.choice(letters, ROWS), "p": rng.choice(places, ROWS), "n": rng.integers(0, 100, ROWS)}
+    records = Codec(schema).encode(pa.table({**table, "t": rng.choice(list("rsuvw"), ROWS)}))
+    for merge, expected in ((np.arange(7), 7), (np.array([0, 1, 2, 3, 4, 5, 5]), 6)):  # f and g as one cell
+        fine = Partition.fine(schema, 12)
+        embedding = Moments(replace(fine, merge=(merge, *fine.merge[1:])), 2**14, 2**14, 1)
+        exact = embedding.lattice_sum(records).numpy()
+        noisy = (exact + rng.normal(0, NOISE, len(exact))).astype(np.int64)
+        pairs = pairs_of(list(schema.modelled), [NoisySum(noisy, NOISE, embedding)], [exact.astype(np.float64)])
+        asked = [(0, 2), (0, 3), (0, 1)]
+        facts = pair_facts(pairs, asked, 3)
+        shown = {(*one["columns"],): one for one in facts["tables"]}
+        listed = {(first, second): figures for first, second, *figures in facts["distances"]}
+        for pair in asked:
+            one, labels = shown[pair], shown[pair]["labels"][0]
+            assert len(labels) == expected and labels[-1] == letters[expected - 1 :]
+            assert np.array(one["released"]).shape == (expected, len(one["labels"][1]))
+            apart = np.abs(np.array(one["released"]) - one["synthetic"]).sum() / 2
+            assert one["distances"] == [*one["distances"][:3], pair_within(one["distances"])]
+            assert listed[pair][1] < one["distances"][1] == pytest.approx(apart, abs=1e-4)  # than in groups
+        assert len(shown[0, 3]["labels"][1]) == 5 and len(shown[0, 1]["labels"][1]) <= GROUPS  # p has too many
+        assert all("distances" not in one for pair, one in shown.items() if pair not in asked)

@@ -8,6 +8,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.methods.parts.marginals import of_moments, with_pairs
+from dpmodels.pages.figures.rates import by_class
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.rates import rates_of
 from dpmodels.report.within import rate_within
@@ -107,6 +108,27 @@ def test_of_two_classes_the_rarer_is_stated_and_of_more_the_largest() -> None:
         total = embedding.lattice_sum(Codec(schema).encode(pa.table({"a": a, "b": b, "t": drawn}))).numpy()
         rates = rates_of(["a", "b", "t"], [NoisySum(total, 1.0, embedding)], [total.astype(np.float64)])
         assert rates is not None and rates["class"] == expected
+        assert ("others" in rates) == (len(names) > 2)
+
+
+def test_of_three_classes_or_more_each_has_the_rates_of_its_rows_up_to_the_six_largest() -> None:
+    names = list("stuvwxyz")
+    schema = make(
+        "name: x\ntarget: t\ncolumns:\n  cause: {type: categorical, values: [a, b, c]}\n"
+        f"  t: {{type: categorical, values: [{', '.join(names)}], nullable: true}}\n"
+    )
+    embedding, rng = Moments(Partition.fine(schema, 12), 2**14, 2**14, 1), np.random.default_rng(0)
+    drawn = rng.choice([*names, None], ROWS, p=[0.02, 0.12, 0.13, 0.14, 0.15, 0.16, 0.17, 0.03, 0.08])
+    table = pa.table({"cause": rng.choice(list("abc"), ROWS), "t": drawn})
+    total = embedding.lattice_sum(Codec(schema).encode(table)).numpy()
+    rates = rates_of(list(schema.modelled), [NoisySum(total, 1.0, embedding)], [total.astype(np.float64)])
+    assert rates is not None and [one["class"] for one in by_class(rates)] == ["y", *"tuvwx"]
+    frame = table.to_pandas()
+    for one in by_class(rates):
+        (cause,) = one["columns"]
+        truth = (frame.t == one["class"]).groupby(frame.cause).mean().tolist()
+        assert cause["labels"] == [["a"], ["b"], ["c"]] and cause["within"] == [pytest.approx(0, abs=1e-3)] * 3
+        assert cause["released"] == cause["synthetic"] == pytest.approx(truth, abs=1e-5)
 
 
 def test_a_column_of_which_noise_leaves_no_group_a_record_has_no_rates() -> None:

@@ -14,6 +14,7 @@ from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
+from dpmodels.pages.figures.rates import by_class
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
@@ -113,11 +114,14 @@ def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
     if not places:
         return not rates.get("target")
     target = columns[rates["target"]]
-    taken = target["labels"].index(rates["class"])
     return (
         len(set(places)) == len(places)
         and rates["target"] not in places
-        and all(_is_rated(one, target, taken) for one in rates["columns"])
+        and all(
+            _is_rated(one, target, target["labels"].index(of_class["class"]))
+            for of_class in by_class(rates)
+            for one in of_class["columns"]
+        )
     )
 
 
@@ -149,18 +153,34 @@ def _is_table(table: Facts, listed: Mapping[tuple[int, ...], Sequence[float]]) -
     if places not in listed or not all(len(one) == shape[0] and {*map(len, one)} == {shape[1]} for one in shares):
         return False
     dependences = [dependence(np.array(one)) for one in shares[:2]]
+    coarse, finer = listed[places], table.get("distances")  # of groups, and of single categories where these are shown
+    expected, distance, *_ = finer or coarse[2:]
     released, synthetic, stddev = (list(chain.from_iterable(one)) for one in shares)
     apart = sum(abs(one - other) for one, other in zip(released, synthetic, strict=True)) / 2
     slack = len(released) * ROUNDED_SHARE
-    most = 1.0 if any(one[1:] for groups in table["labels"] for one in groups) else 2 * slack  # by single categories
+    joined = finer or any(one[1:] for groups in table["labels"] for one in groups)  # judged by other groups
+    most = 1.0 if joined else 2 * slack
     return (
         _are_between(stddev, 0)
         and _are_between(synthetic, 0, 1 + ROUNDED)
         and abs(sum(synthetic) - 1) <= slack
         and abs(sum(released) - 1) <= slack + MOST_OFF * sum(stddev)
-        and _is_rounded(min(1.0, apart), listed[places][3], slack)
-        and _is_rounded(min(1.0, HALF_NORMAL * sum(stddev) / 2), listed[places][2], slack)
-        and all(-2 * slack <= x - one <= most for one, x in zip(dependences, listed[places][6:8], strict=True))
+        and (finer is None or _is_finer(finer, coarse[2:6], slack))
+        and _is_rounded(min(1.0, apart), distance, slack)
+        and _is_rounded(min(1.0, HALF_NORMAL * sum(stddev) / 2), expected, slack)
+        and all(
+            -(most if finer else 2 * slack) <= x - one <= most for one, x in zip(dependences, coarse[6:8], strict=True)
+        )
+    )
+
+
+def _is_finer(finer: Sequence[float], coarse: Sequence[float], slack: float) -> bool:
+    """Tell whether distances of single categories are within what they say, and no less than those of their groups."""
+    return (
+        len(finer) == len(coarse)
+        and _are_between(finer, 0, 1)
+        and finer[3] == pair_within(finer[:3])
+        and all(one >= other - slack for one, other in zip(finer[:2], coarse[:2], strict=True))
     )
 
 

@@ -10,12 +10,12 @@ from dpmodels.pages.glance import (
     Yardstick,
     error_of,
     has_few_values,
-    not_handed_over,
     relative_error,
     unresolved,
     with_figures,
     yardstick,
 )
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent_up
 from dpmodels.statistics.normal import NORMAL_95
 

@@ -26,6 +26,22 @@ def worst_rate(rates: Facts) -> float:
     return max((rates["within"][index] for index in counting(rates)), default=1.0)
 
 
+def by_class(rates: Facts) -> list[dict[str, Any]]:
+    """Return the rates of each class that a report states, the one by which columns are judged first.
+
+    A report lists what every class has in common, such as the groups, with the first one alone.
+    """
+    others = [
+        [{**first, **one} for first, one in zip(rates["columns"], other["columns"], strict=True)]
+        for other in rates.get("others", ())
+    ]
+    names = [rates["class"], *(other["class"] for other in rates.get("others", ()))]
+    return [
+        {"target": rates.get("target"), "class": name, "columns": columns}
+        for name, columns in zip(names, [rates["columns"], *others], strict=True)
+    ]
+
+
 def with_rows(rates: Facts) -> list[int]:
     """Return the places of the groups that have rows, as released: of no rows there is no rate."""
     return [index for index, share in enumerate(rates["share"]) if share > 0]

@@ -18,6 +18,8 @@ OF_JOINT = re.compile(r"joint table that the workload asks for \((.+)\) departs"
 """How a report calls the noise of a joint table."""
 GROUPS = 4
 """Groups that the cells of a column are joined to, at most: finer, noise would be most of every distance of a pair."""
+MOST_SINGLE = 12
+"""Categories of a column that stand by themselves in the table of a pair that a workload asks for."""
 LISTED = 10
 """What a report lists of two columns: their places, four distances, and four figures of how they depend."""
 FALSE = 0.1
