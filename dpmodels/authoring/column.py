@@ -136,7 +136,7 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
         remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]
         more = [*more, MADE.format(with_other_letter(pattern))]
     is_advised = any(ADVICE in remark for remark in remarks)
-    if _may_hold_zeros(keys) and not is_advised:
+    if may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]
     if keys["type"] == "number" and not {"round", "dtype", "computed"} & keys.keys() and not is_advised:
         more = [*more, OF_DECIMALS]
@@ -198,7 +198,7 @@ def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
     return {**keys, "zero_inflated": True}, [OF_ZEROS]
 
 
-def _may_hold_zeros(keys: Keys) -> bool:
+def may_hold_zeros(keys: Keys) -> bool:
     """Tell whether a column of numbers, of which a bound is open and the other lets 0 in, says nothing of its zeros."""
     low, high = (keys.get(bound, TODO) for bound in ("min", "max"))
     if keys["type"] not in NUMBERS or "zero_inflated" in keys or TODO not in (low, high):

@@ -121,6 +121,32 @@ def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, 
     assert [one.text for one in found] == rules and others.get(column, []) == unread
 
 
+OPEN_AMOUNT = {"type": "number", "min": "TODO", "max": "TODO", "zero_inflated": True}
+
+
+@pytest.mark.parametrize("dtype", [None, pa.float64()])
+def test_an_amount_without_bounds_that_is_0_unless_something_holds_is_drafted_with_its_zeros_and_rule(
+    tmp_path: Path, dtype: pa.DataType | None
+) -> None:
+    lines = {"complaint": "yes or no", "back": "amount in euros, 0 unless complaint is yes", "odd": "0 if complaint"}
+    lines |= {"least": "at least 15, 0 unless complaint"}
+    lines |= {"kind": "included unless complaint is yes"}
+    words = "".join(f"- {name}: {said}\n" for name, said in lines.items())
+    (tmp_path / "codes.md").write_text(words)
+    (data := tmp_path / "data.csv").write_text(",".join(lines) + "\n")
+    if dtype is not None:
+        columns = {name: pa.array([], pa.bool_() if name == "complaint" else dtype) for name in lines}
+        pq.write_table(pa.table(columns), data := tmp_path / "data.parquet")
+    text = draft(data, True, PublicFacts(document=tmp_path / "codes.md"))
+    drafted_columns = yaml.safe_load(text)["columns"]
+    assert drafted_columns["back"] == OPEN_AMOUNT
+    assert drafted_columns["odd"] == (OPEN_AMOUNT if dtype else {"type": "TODO"})
+    assert "\n# - when not complaint then back = 0  # " in text and "\n# - when complaint then odd = 0  # " in text
+    assert "zero_inflated" not in drafted_columns["least"]  # a schema takes no zeros beyond the bounds
+    clauses = ("included unless complaint is yes", "0 unless complaint")
+    assert all(f"not read as a rule: `{clause}`;" in text for clause in clauses)
+
+
 DATES = "| name | meaning | range |\n| --- | --- | --- |\n| day | jour, JJ/MM/AAAA | 02/01/2025 au 05/06/2025 |\n"
 
 
