@@ -14,6 +14,7 @@ from dpmodels.authoring.documents.formulas import form_of, with_other_letter
 from dpmodels.authoring.documents.spans import is_open
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
+from dpmodels.authoring.given.whole import as_given, is_whole_entry
 from dpmodels.authoring.suggest import (
     ADVICE,
     OF_BOUNDS,
@@ -72,6 +73,10 @@ def drafted(
     facts, reversed_range = _without_reversed(name, facts)
     if facts.keys is not None:
         keys, seconds = _in_seconds(_of_person(facts.keys, dtype, facts))
+        if is_whole_entry(facts.keys):
+            keys, beside = as_given(facts.keys, keys, of_type(dtype))
+            more = [IF_ZEROS] if _with_zeros(keys)[0] != keys else []
+            return ColumnDraft(keys, (*_described(facts), *reversed_range, *beside, *seconds, *more))
         return _finished(keys, [*_described(facts), *reversed_range, *seconds], facts, discover)
     facts, doubts = _doubted(_in_cents(_of_days(facts, dtype), dtype), accept, discover)
     stated = _stated(name, dtype, facts)

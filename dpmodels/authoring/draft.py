@@ -17,7 +17,7 @@ from dpmodels.authoring.documents.offered import table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import is_all_text, without_text
-from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
+from dpmodels.authoring.given.types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person

@@ -31,7 +31,7 @@ from dpmodels.authoring.draft import (
 )
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import Types, without_text
-from dpmodels.authoring.given_types import UNKNOWN, by_name, read_types, with_types
+from dpmodels.authoring.given.types import UNKNOWN, by_name, read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.text_forms.text_form import TextForm
