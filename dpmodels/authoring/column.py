@@ -301,7 +301,8 @@ def _may_be_other(name: str, dtype: pa.DataType | None, facts: Facts) -> bool:
 def _of_days(facts: Facts, dtype: pa.DataType | None) -> Facts:
     """Take for dates what nobody says the kind of, and whose documented bounds are days or moments."""
     ends = [end.value for end in (facts.low, facts.high) if end]
-    is_open = facts.kind is None and facts.values is None and (dtype is None or is_text(inner_type(dtype)))
+    is_untyped = dtype is None or pa.types.is_null(dtype) or is_text(inner_type(dtype))
+    is_open = facts.kind is None and facts.values is None and is_untyped
     if not is_open or not ends or not all(isinstance(end, date) for end in ends):
         return facts
     return replace(facts, kind="moment" if any(isinstance(end, datetime) for end in ends) else "date")

@@ -209,8 +209,8 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     if kind == TODO and re.fullmatch(EITHER, words):
         return Suggestion({}, DAY_OR_AMOUNT)
     for pattern, offer, because in BY_NAME:
-        if because.startswith(RATE) and any(end > offer["max"] for end in _documented(keys).values()):
-            continue  # of a price by the night or by the hour
+        if because.startswith(RATE) and not _is_below(keys, offer["max"]):
+            continue  # of a price by the night or by the hour, or of days
         if re.fullmatch(pattern, words) and (fitted := _fitted(dict(offer), kind, keys)):
             return Suggestion(fitted, re.split("[;,]", because)[0] if _documented(keys) else because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
@@ -298,6 +298,11 @@ def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[s
             key: int(value) if isinstance(value, float) else value for key, value in offer.items() if key != "round"
         }
     return _open(keys, offer)
+
+
+def _is_below(keys: Mapping[str, Any], most: float) -> bool:
+    """Tell whether the documented bounds are numbers up to one."""
+    return all(isinstance(end, int | float) and end <= most for end in _documented(keys).values())
 
 
 def _documented(keys: Mapping[str, Any]) -> Mapping[str, Any]:
