@@ -212,7 +212,7 @@ FRAMES: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
     ),
     "mixed types that the schema does not name": (
         lambda frame: frame.assign(shoe=[*frame["age"][:-1], "old"]),
-        "a column mixes types, or two columns have one name",
+        "column number 7 of 7 mixes types",
     ),
     "a column twice": (
         lambda frame: pd.concat([frame, frame[["ward"]]], axis=1),
