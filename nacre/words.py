@@ -303,6 +303,8 @@ def _missing(declared: Signature, args: Sequence[object], keywords: Mapping[str,
     """Say what to write for the arguments that are missing; empty unless all of them have an example."""
     given = declared.bind_partial(*args, **keywords).arguments
     lacking = [name for name, one in declared.parameters.items() if one.default is one.empty and name not in given]
+    if "run" in lacking:
+        return "; `nacre.runs()` lists the runs"
     return f": write {_as_written(lacking)}" if lacking and EXAMPLES.keys() >= set(lacking) else ""
 
 
