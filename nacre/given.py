@@ -1,7 +1,7 @@
 """Read what a caller gives: schemas in four forms, and data in three."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -58,18 +58,21 @@ def draft_schema(
     query: str = "",
     tables: bool = False,
     text: str | Mapping[str, str] = "",
+    rows: Mapping[str, int] | None = None,
+    constraints: str | Sequence[str] = (),
+    workload: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
-    Of a dictionary of frames, or a folder of files for several tables, it is that of a tree, joins proposed by name.
-    With ``header`` you say that you have seen that the first row holds names. Without it, names that may be values of
-    the data are not written. ``document`` is public documentation of the columns (docs/schema.md), of ``table`` where
-    it describes several; ``sample`` is a file of rows that are public. ``types`` are those that you know, ``{"age":
-    "integer:0:120", "ward": "categorical:north|south", "day": "date:2000-01-01:2020-12-31", "income": "number?"}``,
-    where ``?`` stands for nulls; or keys of a schema, ``{"temp": {"type": "number", "min": 30, "max": 45}}``. With
-    ``discover_all``, what a discovery releases is marked. ``name`` is that of the data set, or a TODO; ``target`` is to
-    be predicted, of a tree ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used.
-    ``query`` asks the database at ``data``; with ``tables`` each file is a table. ``text`` is ``{"decimal": ","}``.
+    Of a dictionary of frames, or a folder of files for several tables (``tables``), it is a tree's, joins proposed by
+    name. ``header`` says that you have seen that the first row holds names, without which names that may be values are
+    not written. ``document`` is public documentation (docs/schema.md), of ``table`` where it describes several;
+    ``sample`` a file of rows that are public. ``types`` are those that you know, ``{"age": "integer:0:120", "ward":
+    "categorical:north|south", "day": "date:2000-01-01:2020-12-31", "income": "number?"}``, ``?`` for nulls, or keys of
+    a schema. With ``discover_all``, what a discovery releases is marked. ``name`` is that of the data set; ``target``
+    is to be predicted, of a tree ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used.
+    ``query`` asks the database at ``data``. ``text`` is ``{"decimal": ","}``. ``rows``, ``constraints`` and
+    ``workload`` are those keys of the schema of one table, held to its columns.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 
@@ -78,22 +81,23 @@ def draft_schema(
     """
     name = name or TODO * (path_of(data) is None)
     more = (table, accept_suggestions, types, discover_all, name, target, unit, max_rows, text)
-    sources = draft.PublicFacts(_file(document), _file(sample), *more)
+    beside = {"rows": rows, "constraints": constraints, "workload": workload}
+    sources = draft.PublicFacts(_file(document), _file(sample), *more, beside=beside)
     if (path := path_of(data)) is not None:
         return Drafted(tree_draft.draft_all(_rows_at(path, query), header, sources, several=tables))
-    if query:
-        raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     sensitive = Sensitive(data)
     del data  # a traceback of what follows shows no rows
-    return Drafted(_drafted(sensitive, header, sources))
+    return Drafted(_drafted(sensitive, header, sources, query))
 
 
 def _file(place: Place | None) -> Path | None:
     return None if place is None else Path(place)
 
 
-def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts) -> str:
+def _drafted(rows: Sensitive[Any], header: bool, sources: draft.PublicFacts, query: str) -> str:
     """Draft the schema of rows in memory; names that may be values are refused without the name of a file."""
+    if query:
+        raise Unsuitable("rows in memory answer no query: give the URL of the database in their place")
     with TemporaryDirectory() as folder:
         place, text = write_all_names(rows, Path(folder), header), ""
         with suppress(DoubtfulNames):

@@ -200,10 +200,12 @@ def _as_files(data: Taken, zone: Path | None = None, name: str = "rows", contrac
     with TemporaryDirectory(dir=zone) as folder:
         if contract is not None and contract.kind == "tree":
             _, private = load_public_frames(contract, data)
-            transform_write_tables(load_tables(private, list(contract.tables)), Path(folder) / name)
+            columns = {table: branch.columns for table, branch in contract.tables.items()}
+            transform_write_tables(load_tables(private, list(contract.tables), columns), Path(folder) / name)
             yield str(Path(folder) / name)
             return
-        transform_write(load_given(data), file := Path(folder) / f"{name}.parquet")
+        rows = load_given(data, columns=getattr(contract, "columns", ()))
+        transform_write(rows, file := Path(folder) / f"{name}.parquet")
         yield str(file)
 
 

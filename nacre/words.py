@@ -45,9 +45,12 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(SWITCHES, ((bool,), "must be True or False")),
     "unit": ((str,), "must be the name of a column"),
     "run": ((str,), "must be the name of a run, or its result"),
+    "constraints": ((str, list, tuple), 'must be a list of rules such as ["start <= end"]'),
+    "workload": ((list, tuple), 'must be a list of dictionaries such as [{"by": "ward"}]'),
+    "draft_schema.rows": ((Mapping,), 'must be a dictionary such as {"min": 100, "max": 900}'),
     "where": ((str, Sequence, Mapping), "must be a condition, a list of them, or a dictionary of columns and values"),
 }
-"""What arguments must be that no configuration checks, by the names that they have in every function."""
+"""What arguments must be that no configuration checks, by the names that they have in every function, or in one."""
 
 
 OF_FRAMES = "nacre.synthesize(frame, schema, epsilon=EPSILON, delta=DELTA)"
@@ -265,7 +268,7 @@ def _unfit(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mappin
     required = {name for name, one in declared.parameters.items() if one.default is Parameter.empty}
     further = [name for name, one in declared.parameters.items() if one.kind is Parameter.VAR_KEYWORD]
     for name, value in {**given, **{key: one for each in further for key, one in given.get(each, {}).items()}}.items():
-        kinds, rule = KINDS.get(name, ((object,), ""))
+        kinds, rule = KINDS.get(f"{function.__name__}.{name}") or KINDS.get(name, ((object,), ""))
         fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
         is_left_out = value is None and name not in required
         if not (is_left_out or fits or (name in ("run", "release") and isinstance(value, Result))):
@@ -300,6 +303,8 @@ def _missing(declared: Signature, args: Sequence[object], keywords: Mapping[str,
     """Say what to write for the arguments that are missing; empty unless all of them have an example."""
     given = declared.bind_partial(*args, **keywords).arguments
     lacking = [name for name, one in declared.parameters.items() if one.default is one.empty and name not in given]
+    if "run" in lacking:
+        return "; `nacre.runs()` lists the runs"
     return f": write {_as_written(lacking)}" if lacking and EXAMPLES.keys() >= set(lacking) else ""
 
 

@@ -9,11 +9,12 @@ import pyarrow as pa
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from dpmodels.authoring.documents.fitted import bounds_of, unfilled, values_of
+from dpmodels.authoring.documents.fitted import bounds_of, in_cents, unfilled, values_of
 from dpmodels.authoring.documents.formulas import form_of, with_other_letter
 from dpmodels.authoring.documents.spans import is_open
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
+from dpmodels.authoring.given.whole import as_given, is_whole_entry
 from dpmodels.authoring.suggest import (
     ADVICE,
     OF_BOUNDS,
@@ -24,6 +25,7 @@ from dpmodels.authoring.suggest import (
     advice_on,
     by_bounds,
     is_no_answer,
+    of_scale,
     suggestion,
 )
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
@@ -33,7 +35,6 @@ from dpmodels.contract.remarks import is_open_amount
 from dpmodels.contract.text_forms.written_conditions import ANSWERS
 
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
-CENTS = 2  # decimals of money
 OF_ZEROS = "zeros are kept exactly, at no cost; write zero_inflated: false if none is 0"
 IF_ZEROS = "zero_inflated: true if any is exactly 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
@@ -71,9 +72,8 @@ def drafted(
     """
     facts, reversed_range = _without_reversed(name, facts)
     if facts.keys is not None:
-        keys, seconds = _in_seconds(_of_person(facts.keys, dtype, facts))
-        return _finished(keys, [*_described(facts), *reversed_range, *seconds], facts, discover)
-    facts, doubts = _doubted(_in_cents(_of_days(facts, dtype), dtype), accept, discover)
+        return _given(facts.keys, dtype, facts, [*_described(facts), *reversed_range], discover)
+    facts, doubts = _doubted(in_cents(_of_days(facts, dtype), dtype), accept, discover)
     stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
     keys, seconds = _in_seconds(keys) if facts.from_person else (keys, [])
@@ -81,11 +81,7 @@ def drafted(
     remarks += seconds
     faults += [MAY_BE_ANSWERS] if stated == keys == of_type(pa.string()) and not is_no_answer(name) else []
     remarks = [*_described(facts), *reversed_range, *remarks, *faults, *doubts]
-    suggested = suggestion(name, keys) if TODO in keys.values() else None
-    if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
-        suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
-    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
-        suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
+    suggested = _suggested(name, dtype, keys, facts)
     if suggested and suggested.because in (UNIQUE, OF_CLOCK):
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
     remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
@@ -108,10 +104,34 @@ def drafted(
     return _finished(keys, remarks, facts, discover)
 
 
+def _suggested(name: str, dtype: pa.DataType | None, keys: Keys, facts: Facts) -> Suggestion | None:
+    """Suggest keys by the name of a column, its documented bounds, or what its description offers; or how to choose."""
+    suggested = suggestion(name, keys) if TODO in keys.values() else None
+    if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
+        suggested = by_bounds(keys, facts.decimals, facts.unique) or suggested
+    if facts.kind is None and not facts.unsure and not facts.from_person and facts.decimals is None:
+        suggested = of_scale(name, keys, facts.description) or suggested
+    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
+        suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
+    return suggested
+
+
 def _typed_as(offered: Mapping[str, Any], dtype: pa.DataType | None) -> Mapping[str, Any]:
     """Keep decimals of a formula of whole numbers where the file has some, as of a price by the piece."""
     is_plain = "formula" in offered and "round" not in offered and dtype is not None and pa.types.is_floating(dtype)
     return {**offered, "dtype": "float64"} if is_plain else offered
+
+
+def _given(
+    given: Mapping[str, Any], dtype: pa.DataType | None, facts: Facts, remarks: list[str], discover: bool
+) -> ColumnDraft:
+    """Draft a column of which a person gives keys: as they are given if they are whole, else beside what is known."""
+    keys, seconds = _in_seconds(_of_person(given, dtype, facts))
+    if not is_whole_entry(given):
+        return _finished(keys, [*remarks, *seconds], facts, discover)
+    keys, beside = as_given(given, keys, of_type(dtype))
+    zeros = [IF_ZEROS] if _with_zeros(keys)[0] != keys else []
+    return ColumnDraft(keys, (*remarks, *beside, *seconds, *zeros))
 
 
 def _of_person(given: Mapping[str, Any], dtype: pa.DataType | None, facts: Facts) -> Keys:
@@ -136,7 +156,7 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
         remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]
         more = [*more, MADE.format(with_other_letter(pattern))]
     is_advised = any(ADVICE in remark for remark in remarks)
-    if _may_hold_zeros(keys) and not is_advised:
+    if may_hold_zeros(keys) and not is_advised:
         more = [*more, IF_ZEROS]
     if keys["type"] == "number" and not {"round", "dtype", "computed"} & keys.keys() and not is_advised:
         more = [*more, OF_DECIMALS]
@@ -198,7 +218,7 @@ def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:
     return {**keys, "zero_inflated": True}, [OF_ZEROS]
 
 
-def _may_hold_zeros(keys: Keys) -> bool:
+def may_hold_zeros(keys: Keys) -> bool:
     """Tell whether a column of numbers, of which a bound is open and the other lets 0 in, says nothing of its zeros."""
     low, high = (keys.get(bound, TODO) for bound in ("min", "max"))
     if keys["type"] not in NUMBERS or "zero_inflated" in keys or TODO not in (low, high):
@@ -281,19 +301,11 @@ def _may_be_other(name: str, dtype: pa.DataType | None, facts: Facts) -> bool:
 def _of_days(facts: Facts, dtype: pa.DataType | None) -> Facts:
     """Take for dates what nobody says the kind of, and whose documented bounds are days or moments."""
     ends = [end.value for end in (facts.low, facts.high) if end]
-    is_open = facts.kind is None and facts.values is None and (dtype is None or is_text(inner_type(dtype)))
+    is_untyped = dtype is None or pa.types.is_null(dtype) or is_text(inner_type(dtype))
+    is_open = facts.kind is None and facts.values is None and is_untyped
     if not is_open or not ends or not all(isinstance(end, date) for end in ends):
         return facts
     return replace(facts, kind="moment" if any(isinstance(end, datetime) for end in ends) else "date")
-
-
-def _in_cents(facts: Facts, dtype: pa.DataType | None) -> Facts:
-    """Round money to cents, unless other decimals are documented, by its bounds too, or the file's type has some."""
-    ends = [end.value for end in (facts.low, facts.high) if end and isinstance(end.value, float)]
-    is_fixed = facts.decimals is not None or (dtype is not None and pa.types.is_decimal(inner_type(dtype)))
-    if not facts.money or is_fixed or any(end != round(end, CENTS) for end in ends):
-        return facts
-    return replace(facts, decimals=CENTS)
 
 
 def _left_to_discovery(keys: Keys) -> Keys:

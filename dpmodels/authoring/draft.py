@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from dpmodels.authoring.documents.offered import table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import is_all_text, without_text
-from dpmodels.authoring.given_types import Given, by_name, read_types, with_types
+from dpmodels.authoring.given.types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person
@@ -102,6 +102,7 @@ class PublicFacts:
         target: the column that rows should teach to predict, if one is named; of several tables behind its table.
         unit: the column that tells apart those whose presence is hidden; max_rows: rows of one that are used.
         text: how numbers and dates are written where data, and rows that are public, are text, as a schema says it.
+        beside: what a schema of one table has beside its columns: rows, constraints and workload.
     """
 
     document: Path | None = None
@@ -115,6 +116,7 @@ class PublicFacts:
     unit: str = ""
     max_rows: int | None = None
     text: str | Mapping[str, Any] = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def given(self) -> Mapping[str, Given]:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dpmodels.authoring.faults.phrases import PHRASES
 from dpmodels.authoring.meant import meant_by, not_of_type, type_meant
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
@@ -31,6 +32,7 @@ from dpmodels.contract.schema import RowCount, Schema, name_faults
 from dpmodels.contract.sizes import size_fault
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.tree import Tree
+from dpmodels.contract.workload import Tables
 from dpmodels.errors import ArtifactError, SchemaError, SchemaFault, Unsuitable, near, taken_for_text
 from dpmodels.files import read_at_most
 from dpmodels.limits import LARGEST_YAML
@@ -63,32 +65,13 @@ PARTS: dict[str, type[BaseModel]] = {
     "clients": Client,
     "discovered": DiscoveryCharge,
     "text": TextForm,
+    "workload": Tables,
 }
 """What stands below a contract's keys that are no columns."""
 SEVERAL: dict[str, type[BaseModel]] = {"tables": Branch, "public": PublicTable}
 TOO_LARGE = f"is larger than {LARGEST_YAML // 2**20} MiB, and no contract is"
 TABLES = FORMATS.keys() - {".json"}
 """Endings of files that are no YAML, of which JSON is a part."""
-PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
-    "missing": "is missing",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "string_type": "must be text; put it in quotes",
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping of `key: value` lines"),
-    "tuple_type": "must be a list such as [a, b]",
-    "too_short": "must list at least one value",
-    "date_type": "must be a date such as 2020-01-31",
-    "string_pattern_mismatch": "may hold only the characters a-z, 0-9, _ and -",
-    "literal_error": "must be {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "less_than": "must be less than {lt}",
-    "greater_than": "must be more than {gt}",
-    "union_tag_not_found": "has no type; write one of " + ", ".join(KINDS),
-}
 
 
 def lint(path: str | Path) -> list[SchemaFault]:
@@ -340,7 +323,9 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
         return str(context["error"])
-    sentence = PHRASES.get(kind, error["msg"]).format(**context) + taken_for_text(error["input"])
+    sentence = PHRASES.get(kind, error["msg"]).format(**{"kinds": ", ".join(KINDS), **context}) + taken_for_text(
+        error["input"]
+    )
     return sentence + meant_by(kind, key_path, error["input"])
 
 

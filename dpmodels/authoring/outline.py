@@ -28,6 +28,12 @@ DECIDED = {
 """What is said of a TODO that one word settles, by its key."""
 
 
+NO_VALUE = (
+    "YAML {} no value here; put it in quotes to mean the text, or leave it out of the list and write `nullable: true` "
+    "beside the values where some are missing"
+)
+
+
 class Outline(Watch):
     """The line of every place in the file, and the faults YAML itself would pass over in silence."""
 
@@ -100,7 +106,7 @@ class Outline(Watch):
         if scalar.is_plain and scalar.text == "TODO":
             message = DECIDED.get(key_path[-1] if key_path else "", TODO)
             self._fault(key_path[:-1] if key_path and key_path[-1].isdigit() else key_path, message, scalar.line)
-        elif key_path and (trap := _trap(scalar, key_path[-1])):
+        elif key_path and (trap := _trap(scalar, key_path[-1]) or _no_value(scalar, key_path)):
             self._fault(key_path, trap, scalar.line)
         try:
             return scalar.value()
@@ -132,6 +138,13 @@ def _number_text(key: Scalar) -> str:
 def mantissa(text: str) -> str:
     """Return what stands before the exponent of a number."""
     return text.lower().partition("e")[0]
+
+
+def _no_value(scalar: Scalar, key_path: Place) -> str:
+    """Say what YAML makes of a plain word such as null or ~ among the values of a column."""
+    if not scalar.is_plain or scalar.kind != "null" or key_path[-2:-1] != ("values",) or not key_path[-1].isdigit():
+        return ""
+    return NO_VALUE.format(f"reads {scalar.text} as" if scalar.text else "finds")
 
 
 def _trap(scalar: Scalar, key: str) -> str:

@@ -77,7 +77,23 @@ def _span(words: str) -> str:
     return rf"(.* )?({words}){SINCE}"
 
 
-RATE = "a rate in percent"
+RATE, SCORE = "a rate in percent", "a score"
+FEWEST_STEPS, MOST_STEPS = 2, 10
+"""Steps of a scale, whose numbers are whole."""
+A_UNIT_OF = re.compile(
+    r"\b(years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|degrees?|jahre?n?|monate?n?|wochen?|tage?n?|"
+    r"stunden?|minuten?|sekunden?|prozent|grad|ans|années?|mois|semaines?|jours?|heures?|años?|meses|días?|horas?|"
+    r"euros?|dollars?|amount|share|ratio|rate|average|mean|betrag|anteil|montant|mittel\w*|moyenne|media)\b|[%€$°]|"
+    r"\b(in|en|\d)\s*(k?m|cm|mm|k?g|mg|µg|k?wh?|ml|l|h|min|s)\b",
+    re.IGNORECASE,
+)
+"""Words and signs of what is measured, paid or a part of something, whose numbers have decimals."""
+A_SCALE = re.compile(
+    r"satisf|score|rating|scale|likert|\bstars?\b|\bpoints?\b|\bgrades?\b|agree|zufrieden|bewertung|skala|\bnoten?\b|"
+    r"\bpunkte?n?\b|\bsterne?\b|échelle|étoiles?|escala|puntuaci|\bnotas?\b|estrellas?",
+    re.IGNORECASE,
+)
+"""Words for a scale of few steps."""
 BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
         r"(is|has|was|had) .*|.* flag"
@@ -138,7 +154,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (r"(body )?height cm", _number(0, 300, zero_inflated=False), "a person's height in centimeters"),
     (r"(.* )?(heart rate|pulse|systolic|diastolic)", _integer(0, 400), "a heart rate or a blood pressure"),
     (r"credit score", _integer(0, 1000), "a credit score of the usual scales"),
-    (r"(.* )?score", OPEN_NUMBER, "a score"),
+    (r"(.* )?score", OPEN_NUMBER, SCORE),
     (r"bmi|body mass index", _number(0, 300, zero_inflated=False), "a body mass index"),
     (rf"((num|nr|n|no|number)( of)? )?(\S+ )?{FAMILY}( count)?", _integer(0, 50, outside="clip"), "people of a family"),
     (r"(household|family) size", _integer(0, 50, outside="clip"), "people of a household"),
@@ -193,8 +209,8 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     if kind == TODO and re.fullmatch(EITHER, words):
         return Suggestion({}, DAY_OR_AMOUNT)
     for pattern, offer, because in BY_NAME:
-        if because.startswith(RATE) and any(end > offer["max"] for end in _documented(keys).values()):
-            continue  # of a price by the night or by the hour
+        if because.startswith(RATE) and not _is_below(keys, offer["max"]):
+            continue  # of a price by the night or by the hour, or of days
         if re.fullmatch(pattern, words) and (fitted := _fitted(dict(offer), kind, keys)):
             return Suggestion(fitted, re.split("[;,]", because)[0] if _documented(keys) else because)
     numeric = kind in ("integer", "number") and TODO in (keys.get("min"), keys.get("max"))
@@ -223,6 +239,26 @@ def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = Fals
     if decimals is None and not all(float(end).is_integer() for end in ends):  # type: ignore[arg-type]
         return Suggestion(_number(*ends), OF_BOUNDS[1])  # type: ignore[arg-type]
     return Suggestion(_integer(*map(int, ends)), OF_BOUNDS[0])  # type: ignore[arg-type]
+
+
+def of_scale(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:
+    """Suggest whole numbers for the few steps of a scale that name or words say, such as satisfaction from 1 to 10.
+
+    A file that holds them as floats, as pandas does where values are missing, says nothing else.
+    """
+    ends = [keys.get(key) for key in ("min", "max")]
+    if keys["type"] not in (TODO, "number") or "round" in keys or not all(map(_is_whole, ends)):
+        return None
+    by_name, units = suggestion(name, {"type": TODO}), A_UNIT_OF.search(description)
+    is_score = by_name is None or by_name.because == SCORE or by_name.keys.get("type") == "integer"
+    low, high = (int(end) for end in ends if end is not None)
+    if units or not is_score or not A_SCALE.search(f"{_words(name)} {description}"):
+        return None
+    return Suggestion(_integer(low, high), OF_BOUNDS[0]) if FEWEST_STEPS <= high - low <= MOST_STEPS else None
+
+
+def _is_whole(end: Any) -> bool:
+    return isinstance(end, int | float) and float(end).is_integer()
 
 
 def advice_on(keys: Mapping[str, Any]) -> str:
@@ -262,6 +298,11 @@ def _fitted(offer: dict[str, Any], kind: Any, keys: Mapping[str, Any]) -> dict[s
             key: int(value) if isinstance(value, float) else value for key, value in offer.items() if key != "round"
         }
     return _open(keys, offer)
+
+
+def _is_below(keys: Mapping[str, Any], most: float) -> bool:
+    """Tell whether the documented bounds are numbers up to one."""
+    return all(isinstance(end, int | float) and end <= most for end in _documented(keys).values())
 
 
 def _documented(keys: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -31,7 +31,8 @@ from dpmodels.authoring.draft import (
 )
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import Types, without_text
-from dpmodels.authoring.given_types import UNKNOWN, by_name, read_types, with_types
+from dpmodels.authoring.given.beside import with_beside
+from dpmodels.authoring.given.types import UNKNOWN, by_name, read_types, with_types
 from dpmodels.authoring.keys import Proposals, proposals
 from dpmodels.authoring.source import Source
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -96,7 +97,8 @@ def draft_all(
     public = public_facts or PublicFacts()
     check_name(public.name)
     form = form_of(public.text)
-    return with_text(with_target(_draft_all(data, affirmed, public, editor, several), public.target), form)
+    text = with_target(_draft_all(data, affirmed, public, editor, several), public.target)
+    return with_beside(with_text(text, form), public.beside)
 
 
 def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, editor: str, several: bool) -> str:

@@ -62,6 +62,11 @@ def is_money(words: str) -> bool:
     return letters[:1] != [] and letters[0] in MONEY and not any(KIND_OF.get(one) == "integer" for one in letters)
 
 
+def names_money(words: str) -> bool:
+    """Tell whether a description has a word or a sign for money."""
+    return bool(re.search("[€$£]", words)) or any(_compact(word) in MONEY for word in re.findall(r"[^\W\d_]+", words))
+
+
 def kind_of(word: str) -> str | None:
     """Return the kind of column that a word stands for, however it is spelled: ``whole-number``, ``Int64``, ``Y / N``.
 

@@ -23,6 +23,10 @@ Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 FloatType = Literal["float32", "float64"]
 TextType = Literal["string", "large_string"]
 EXACT = 2**53 - 1  # the largest integer a float64 tells from its neighbors
+ONE_KIND = (
+    "must be all text, all numbers or all true/false; put quotes around text that YAML reads as a number or as true or "
+    'false, such as "12" or "true"'
+)
 NEAREST = "nearest"  # what becomes of a number that is not among those listed
 
 
@@ -78,7 +82,7 @@ class Categorical(Modelled):
 
     def _faults(self) -> Sequence[tuple[str, str]]:
         if self.kind == "mixed":
-            return [("values", "must be all text, all numbers or all true/false; quote text that looks like a number")]
+            return [("values", ONE_KIND)]
         if self.kind == "integer" and max(map(abs, map(int, self.values))) > EXACT:
             return [("values", "must stay within 2**53; an identifier is no categorical column")]
         faults = []

@@ -26,6 +26,19 @@ FEWEST_JOINT, MOST_JOINT = 3, 5
 MOST_JOINT_TABLES = 16
 """So many are fitted in reasonable time."""
 
+MOST_NAMED = 12
+"""Columns that a refusal names."""
+OF_IMAGE = "`{name}` is an image, which is in no table: leave it out"
+NOT_MEASURED = {
+    "identifier": "`{name}` is an identifier, of which nothing is measured: leave it out",
+    "derived": (
+        "`{name}` is derived, so it is not measured: name what it follows from; or, of numbers, have it counted "
+        "beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, and name "
+        "`{name}_counted` (docs/schema.md#a-column-for-figures-alone)"
+    ),
+}
+"""Why a column is not measured, and what to write, by its type."""
+
 
 class Tables(Strict):
     """Tables that will be asked for: of some columns together, or of any column by one."""
@@ -110,6 +123,7 @@ def workload_faults(
             yield place, f"names the target `{target}`, with which every column is measured anyway; leave it out"
         for name in [name for name in (tables.by, *tables.columns) if name is not None]:
             if name not in kinds:
-                yield place, f"`{name}` is no column of this schema{near(name, kinds)}"
+                others = ", ".join([*modelled][:MOST_NAMED])
+                yield place, f"`{name}` is no column of this schema{near(name, kinds) or f'; measured are {others}'}"
             elif name not in modelled:
-                yield place, f"`{name}` is not measured: it is an identifier, an image or derived"
+                yield place, NOT_MEASURED.get(kinds[name], OF_IMAGE).format(name=name)

@@ -10,7 +10,7 @@ from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.gate.rounding import LastDecimals, Rounding
+from dpmodels.gate.rounding import LastDecimals, Rounding, decimals_of
 
 ROUNDED = "round"
 DONE = {
@@ -65,9 +65,11 @@ class Policies:
             for name, outside in said.items()
             if outside in DONE
         }
-        derived = {name: one for name, one in schema.derived.items() if one.formula and one.round is not None}
+        derived = {name: one for name, one in schema.derived.items() if one.formula and decimals_of(one) is not None}
         self._rounded = {
-            name: Policy(name, ROUNDED, one.round, instead=LastDecimals(name, schema)) for name, one in derived.items()
+            name: Policy(name, ROUNDED, one.round, instead=LastDecimals(name, schema))
+            for name, one in derived.items()
+            if one.round is not None
         }
         self._broken = {name: Rounding(name, schema) for name in derived}
 
@@ -84,14 +86,16 @@ class Policies:
             if batch.schema.names.count(name) == 1:  # the suite says what is missing, or there twice
                 policy.count += _outside(column, joined(batch.column(name)), policy.outside == "reject-row")
                 policy.rows += batch.num_rows
-        for name, policy in self._rounded.items():
+        for name, broken in self._broken.items():
             operands = self._schema.derived[name].operands
-            if all(batch.schema.names.count(one) == 1 for one in (name, *operands)):
-                policy.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
-                policy.rows += batch.num_rows
-                self._broken[name].see(batch)
-                if policy.instead:
-                    policy.instead.see(batch)
+            if not all(batch.schema.names.count(one) == 1 for one in (name, *operands)):
+                continue
+            broken.see(batch)
+            if rounded := self._rounded.get(name):
+                rounded.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
+                rounded.rows += batch.num_rows
+                if rounded.instead:
+                    rounded.instead.see(batch)
 
     def add(self, other: "Policies") -> None:
         """Add what they do in other rows."""

@@ -24,6 +24,7 @@ HALF = "0.500001"
 """What is added before decimals are cut off, as tills, spreadsheets and databases round halves up: a half, and what
 float64 may lack of one."""
 FINER, MOST_DECIMALS = (1, 2), 12
+POWERS = tuple(10**decimals for decimals in range(MOST_DECIMALS + 1))
 """Further decimals of a computed share that are tried, and the most that a column may have."""
 OF_SHARES = (
     "in {broken:,} rows the file differs from its formula since {shares} to {decimals} decimals {are} too coarse for "
@@ -49,7 +50,8 @@ class Rounding:
     """
 
     def __init__(self, name: str, schema: Schema) -> None:
-        self.name, self._schema, self._column = name, schema, schema.derived[name]
+        self.name, self._schema = name, schema
+        self._column = schema.derived[name].model_copy(update={"round": decimals_of(schema.derived[name])})
         self._breaking = dict.fromkeys(filter(_is_read, _otherwise(self._column)), 0)
         self._finer = dict.fromkeys(_with_finer_shares(self._column, schema), 0)
         self._broken = self._near = 0
@@ -91,11 +93,13 @@ class Rounding:
         columns = self._schema.columns
         breaks = ~follows(self.name, columns, batch)
         self._broken += int(breaks.sum())
-        self._near += int((breaks & off_by_one_unit(self.name, columns, batch)).sum()) if breaks.any() else 0
-        for formula, breaking in self._breaking.items():
+        if breaks.any():
+            near = off_by_one_unit(self.name, {**columns, self.name: self._column}, batch)
+            self._near += int((breaks & near).sum())
+        for formula in [one for one, breaking in self._breaking.items() if not breaking]:
             column = self._column.model_copy(update={"formula": formula})
             fits = follows(self.name, {**columns, self.name: column}, batch)
-            self._breaking[formula] = breaking + int(np.count_nonzero(~fits))
+            self._breaking[formula] = int(np.count_nonzero(~fits))
         for decimals in [one for one, breaking in self._finer.items() if not breaking]:
             (finer,) = with_computed([batch], _with_decimals(self._schema, self._shares, decimals))
             self._finer[decimals] = int(np.count_nonzero(~follows(self.name, columns, finer)))
@@ -134,6 +138,29 @@ class LastDecimals:
     def add(self, other: "LastDecimals") -> None:
         """Add what was counted in other rows."""
         self._differing = {one: differing + other._differing[one] for one, differing in self._differing.items()}
+
+
+def decimals_of(column: Derived) -> int | None:
+    """Return the decimals that a derived column keeps, or that its formula rounds to itself; None if it does neither.
+
+    Of ``round(share * 100) / 100`` these are 2.
+    """
+    if column.round is not None or not column.formula:
+        return column.round
+    parts = [one for one in ast.walk(parsed(column.formula)) if isinstance(one, ast.BinOp) and _rounds_itself(one)]
+    powers = [one.right.value for one in parts if isinstance(one.right, ast.Constant)]
+    return max((POWERS.index(power) for power in powers if power in POWERS), default=None)
+
+
+def _rounds_itself(node: ast.AST) -> bool:
+    """Tell whether what a formula gives is rounded by it at last, but for a power of ten and a smallest or largest."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant):
+        return _rounds_itself(node.left)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id in ("round", "floor") or (
+        node.func.id in ("min", "max") and any(map(_rounds_itself, node.args))
+    )
 
 
 def _shares_of(column: Derived, schema: Schema) -> dict[str, int]:
@@ -179,10 +206,18 @@ def _is_read(formula: str) -> bool:
 
 
 def _as_files_round(column: Derived) -> Iterator[str]:
-    """Yield formulas that round to the column's decimals themselves: halves up, or as ``round`` does."""
-    formula, power = str(column.formula), 10 ** (column.round or 0)
-    if ROUND.search(formula):
-        return
+    """Yield formulas that round to the column's decimals themselves: halves up, or as ``round`` does.
+
+    What a part is rounded to, such as a total in whose place its formula stands, may have been rounded so too.
+    """
+    formula = str(column.formula)
+    if not _rounds_itself(parsed(formula)):
+        for one in dict.fromkeys((formula, _with_halves_up(formula))):
+            yield from _as_rounded(one, 10 ** (column.round or 0))
+
+
+def _as_rounded(formula: str, power: int) -> Iterator[str]:
+    """Yield a formula that is rounded to units of a power of ten: halves up, or as ``round`` does."""
     is_product = re.search(r"[-+%(]|//|\*\*|[<>=]", formula) is None
     if is_product and formula.endswith(f" / {power}"):  # as a rate in percent is
         units = formula.removesuffix(f" / {power}")
@@ -200,9 +235,14 @@ def _otherwise(column: Derived) -> Iterator[str]:
     if WHOLE.search(formula):
         yield WHOLE.sub(r"round(\1 / \2 * \2) / \2", formula)
     if ROUND.search(formula):
-        up = ast.unparse(_HalvesUp().visit(copy.deepcopy(parsed(formula))))
-        yield up
+        yield _with_halves_up(formula)
         yield ROUND.sub("(", formula)
         yield ROUND.sub("floor(", formula)
-    else:
-        yield f"floor(({formula}) * {power}) / {power}" if power > 1 else f"floor({formula})"
+    if not _rounds_itself(parsed(formula)):
+        for one in dict.fromkeys((formula, _with_halves_up(formula))):
+            yield f"floor(({one}) * {power}) / {power}" if power > 1 else f"floor({one})"
+
+
+def _with_halves_up(formula: str) -> str:
+    """Round halves up wherever a formula rounds; one that does not stays as it is written."""
+    return ast.unparse(_HalvesUp().visit(copy.deepcopy(parsed(formula)))) if ROUND.search(formula) else formula

@@ -8,20 +8,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.artifact import aside, settle, write_whole
-from dpmodels.codec.convert import laid_out, mixes, types_laid_out
+from dpmodels.codec.convert import laid_out, types_laid_out
 from dpmodels.contract.tree import TABLE_NAME
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.faults.of_frames import ONE_TYPE, at_fault, libraries_of, mixes_types, names_of
 
 KINDS = "a pandas DataFrame, one of polars or Dask, a pyarrow Table, other Arrow batches"
 MIXED = "{} cannot be read as a table: {}"
-ONE_TYPE = "give every column one type, that of the schema, as pandas.to_numeric does"
-DROP_ONE = "leave one out, as in frame.loc[:, ~frame.columns.duplicated()]"
 UNNAMED = f"a column mixes types, or two columns have one name; {ONE_TYPE}"
 ONE_COLUMN = "{} is one column ({}) and no table: {} makes a table of it, with NAME as the schema calls the column"
 FAILING = "the tables cannot be read: the dictionary fails when it is asked for them"
@@ -96,7 +94,7 @@ def _converted(data: Any, name: str, columns: Collection[str] = ()) -> tuple[pa.
     if maker := _maker(data):
         return None, ONE_COLUMN.format(name or "the data", type(data).__name__, maker)
     try:
-        if "polars" in (libraries := _libraries(data)) and hasattr(data, "collect"):  # a LazyFrame
+        if "polars" in (libraries := libraries_of(data)) and hasattr(data, "collect"):  # a LazyFrame
             data = data.collect()
         if "pandas" in libraries and hasattr(data, "columns"):
             return _plain_batches(_of_pandas(data).to_reader()), ""
@@ -107,22 +105,9 @@ def _converted(data: Any, name: str, columns: Collection[str] = ()) -> tuple[pa.
         if isinstance(data, pa.RecordBatch):
             return _plain_batches(pa.Table.from_batches([data]).to_reader()), ""
     except Exception:  # of any library, each of which has its own
-        return None, MIXED.format(name or "the data", _at_fault(data, columns) or UNNAMED)
+        return None, MIXED.format(name or "the data", at_fault(data, columns) or UNNAMED)
     kinds = KINDS if name else f"{KINDS}, or a path or URI of files"
     return None, f"{name or 'the data'} must be {kinds}, and is none of them: {type(data).__name__}"
-
-
-def _at_fault(data: Any, columns: Collection[str]) -> str:
-    """Say which column of a pandas DataFrame is there twice or mixes types, and the cure; nothing if it is unknown."""
-    if "pandas" not in _libraries(data) or not hasattr(data, "columns"):
-        return ""
-    names = [name if isinstance(name, str) else None for name in data.columns]
-    for name in columns:
-        if names.count(name) > 1:
-            return f"it has column {name} more than once; {DROP_ONE}"
-        if name in names and _mixes(data.iloc[:, names.index(name)]):
-            return f"column {name} mixes types; {ONE_TYPE}"
-    return ""
 
 
 def _maker(data: Any) -> str:
@@ -136,21 +121,10 @@ def _plain_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(types_laid_out(reader.schema), map(laid_out, reader))
 
 
-def _libraries(data: Any) -> set[str]:
-    """Name the libraries that an object's classes are from."""
-    return {kind.__module__.split(".")[0] for kind in type(data).__mro__}
-
-
 def _of_pandas(frame: Any) -> pa.Table:
-    if any(_mixes(frame.iloc[:, index]) for index in range(len(frame.dtypes))):
+    if any(mixes_types(frame.iloc[:, index]) for index in range(len(frame.dtypes))):
         raise TypeError
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-
-
-def _mixes(column: Any) -> bool:
-    """Tell whether a column of pandas holds values of several types."""
-    values = getattr(column.dtype, "categories", column)  # of a category column its values, each once
-    return bool(values.dtype == np.dtype(object) and mixes(values))
 
 
 def _of_dask(data: Any) -> pa.RecordBatchReader:
@@ -232,7 +206,8 @@ def write_all_names(data: Sensitive[Any], folder: Path, affirmed: bool) -> Path:
         DataError: as for ``load_given``, or the keys cannot be the names of tables.
     """
     if not are_tables(data):
-        return write_names(load_given(data), folder / "data.parquet")
+        frame = load_given(data, columns=names_of(data.reveal(), affirmed))
+        return write_names(frame, folder / "data.parquet")
     tables, fault = _described(data.reveal(), affirmed)
     if fault:
         raise DataError("", fault)
@@ -253,7 +228,7 @@ def _described(data: Mapping[Any, Any], affirmed: bool) -> tuple[dict[str, pa.Sc
         return {}, f"the dictionary must {rule}; of one table give its frame alone"
     tables = {}
     for name, frame in frames.items():
-        reader, fault = _converted(frame, "a table")
+        reader, fault = _converted(frame, f"table {name}" if affirmed else "a table", names_of(frame, affirmed))
         if reader is None:
             return {}, fault
         tables[name] = reader.schema

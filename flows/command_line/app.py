@@ -44,6 +44,8 @@ AWAITS_OFFICER = 5
 """The exit code of a run that stopped until an officer signs for it, which is no error."""
 LOUDNESS = ("-q", "--quiet", "-v", "--verbose")
 AS_JSON = "--json"
+MISUSED = 2
+"""The exit code of the parser of options, which has said what is wrong."""
 INTERRUPTED = 130
 """The exit code after a Ctrl-C."""
 
@@ -95,6 +97,8 @@ def main() -> NoReturn:
         except SystemExit as end:
             if end.code == INTERRUPTED:  # typer takes a Ctrl-C for this, and says nothing
                 echo(f"interrupted: {UNCHARGED}", err=True)
+            elif end.code == MISUSED and _lacks_run(arranged(sys.argv[1:])):
+                echo("RUN is the name of a run, or the folder that it handed over: `nacre runs` lists them", err=True)
             raise
         sys.exit(0)
 
@@ -167,11 +171,30 @@ def _say(error: NacreError) -> None:
         echo(f"  {fault}", err=True)
 
 
+def _lacks_run(words: list[str]) -> bool:
+    """Tell whether a command is given without the run that it needs."""
+    command, rest = _command(words)
+    needed = {one.name for one in command.params if one.required}
+    try:
+        given: Any = command.make_context("", rest, resilient_parsing=True).params
+    except Exception:  # of the parser, which has said what is wrong
+        return False
+    return "run" in needed and not given.get("run")
+
+
+def _command(words: list[str]) -> tuple[Any, list[str]]:
+    """Return the command that words name, and the words behind it."""
+    command: Any = typer.main.get_command(app)
+    rest = words
+    for number, word in enumerate(words, start=1):
+        if word in getattr(command, "commands", {}):
+            command, rest = command.commands[word], words[number:]
+    return command, rest
+
+
 def _is_option(name: str) -> bool:
     """Tell whether the command that was given has an option of this name; a key of its file has none."""
-    command: Any = typer.main.get_command(app)
-    for word in arranged(sys.argv[1:]):
-        command = getattr(command, "commands", {}).get(word, command)
+    command, _ = _command(arranged(sys.argv[1:]))
     return any(f"--{name.replace('_', '-')}" in one.opts for one in command.params)
 
 

@@ -286,6 +286,24 @@ def test_a_type_may_be_the_keys_of_a_schema(tmp_path: Path) -> None:
     assert columns(tmp_path / "t.csv", types={"fee": fee})["fee"]["max"] == "TODO"
 
 
+def test_keys_that_are_given_whole_win_over_what_words_say(tmp_path: Path) -> None:
+    table = {"fee": [1.5], "age": [3], "temp": pa.array([1.0], pa.float32()), "tip": [Decimal("1.25")]}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    words = "- fee: amount in euros, 0 to 900, sometimes missing\n- age: integer, 18 to 90, may be missing\n"
+    (tmp_path / "codes.md").write_text(f"{words}- temp: 1 decimal, 3 to 4\n")
+    whole = {"fee": {"type": "number", "min": 0, "max": 500}, "age": {"type": "integer", "min": 1, "max": 9}}
+    whole |= {"temp": {"type": "number", "min": 30, "max": 45}, "tip": {"type": "number", "min": 1, "max": 9}}
+    document = tmp_path / "codes.md"
+    text = draft(tmp_path / "t.parquet", public_facts=PublicFacts(types=whole, document=document))
+    of_file = {"temp": {"dtype": "float32"}, "tip": {"dtype": "decimal(3, 2)", "round": 2}}
+    assert yaml.safe_load(text)["columns"] == {name: {**keys, **of_file.get(name, {})} for name, keys in whole.items()}
+    says = "# not added to the keys that are given, though its description says it: "
+    assert f"{says}nullable: true\n" in text and f"{says}round: 1\n" in text and "# zero_inflated: true if any" in text
+    part = {"fee": {"type": "number", "min": 0}}
+    drawn = columns(tmp_path / "t.parquet", types=part, document=document)["fee"]
+    assert drawn == {"type": "number", "min": 0, "max": 900.0, "nullable": True, "zero_inflated": True}
+
+
 def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
     (tmp_path / "firm").mkdir()
     pq.write_table(pa.table({"customer_id": [1], "age": [3]}), tmp_path / "firm" / "customer.parquet")

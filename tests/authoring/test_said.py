@@ -3,16 +3,19 @@
 import time
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import nacre
 from dpmodels.authoring.documents.forms import date_format_in, has_comma, rows_in
 from dpmodels.authoring.documents.offered import _rule_lines
 from dpmodels.authoring.documents.rules import Rule, rules_in
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import parse
+from tests.kit.errors import refused
 
 BOOKINGS = """# Bookings. About 12,000 to 16,000 rows a year.
 - departure: day of departure, 2025-01-01 to 2025-12-31
@@ -119,6 +122,66 @@ KEYS = {
 def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, rules, unread) -> None:
     found, others = rules_in(KEYS, {column: words})
     assert [one.text for one in found] == rules and others.get(column, []) == unread
+
+
+BESIDE = {
+    "rows": {"min": 10, "max": 90},
+    "constraints": ["fare <= refund", "when cancelled then fare > 20"],
+    "workload": [{"by": "fare_class"}, {"columns": ["fare", "delay"], "weight": 4}],
+}
+
+
+def test_rows_constraints_and_a_workload_are_written_and_held_to_the_columns_of_a_draft(tmp_path: Path) -> None:
+    drafted(tmp_path, BOOKINGS)
+    frame = pd.read_csv(tmp_path / "data.csv").astype({"fare": float, "refund": float})
+    for given in ({"document": tmp_path / "codes.md"}, {"document": tmp_path / "codes.md", "accept_suggestions": True}):
+        text = nacre.draft_schema(frame, name="a", header=True, **given, **BESIDE)
+        content = yaml.safe_load(text)
+        said = RULES if "accept_suggestions" in given else []
+        assert content["columns"]["departure"]["type"] == "datetime"  # an empty column, whose type says nothing
+        assert content == content | BESIDE | {"constraints": [*BESIDE["constraints"], *said]}
+        assert f"- {BESIDE['constraints'][1]}\n{'' if said else '# '}- {RULES[0]}  # " in text
+    alone = yaml.safe_load(nacre.draft_schema(frame, name="a", header=True, constraints="fare <= refund"))
+    assert alone["constraints"] == ["fare <= refund"] and not {"rows", "workload"} & alone.keys()
+    for wrong, says in (
+        ({"workload": [{"by": "fair"}]}, "^workload.0 `fair` is no column of this schema; did you mean `fare`"),
+        ({"workload": {"by": "fare"}}, "^workload must be a list of dictionaries such as"),
+        ({"rows": 90}, "^rows must be a dictionary such as .*, not int$"),
+        ({"workload": [{"colums": ["fare", "delay"]}]}, "^workload.0.colums is no key here; did you mean `columns`"),
+        ({"constraints": ["fare <= refnd"]}, "^constraints.0 .*refnd.*did you mean `refund`"),
+        ({"rows": {"min": 9, "max": 3}}, "^rows.min 9 is above max 3"),
+        ({"rows": {"min": object()}}, "^rows: YAML cannot write rows.min; use"),
+    ):
+        with refused(nacre.NacreError, says):
+            nacre.draft_schema(frame, name="a", header=True, **wrong)
+    with refused(nacre.NacreError, "must be left out of a draft of several tables", name="workload"):
+        nacre.draft_schema({"a": frame, "b": frame}, name="a", header=True, workload=BESIDE["workload"])
+
+
+OPEN_AMOUNT = {"type": "number", "min": "TODO", "max": "TODO", "zero_inflated": True}
+
+
+@pytest.mark.parametrize("dtype", [None, pa.float64()])
+def test_an_amount_without_bounds_that_is_0_unless_something_holds_is_drafted_with_its_zeros_and_rule(
+    tmp_path: Path, dtype: pa.DataType | None
+) -> None:
+    lines = {"complaint": "yes or no", "back": "amount in euros, 0 unless complaint is yes", "odd": "0 if complaint"}
+    lines |= {"least": "at least 15, 0 unless complaint"}
+    lines |= {"kind": "included unless complaint is yes"}
+    words = "".join(f"- {name}: {said}\n" for name, said in lines.items())
+    (tmp_path / "codes.md").write_text(words)
+    (data := tmp_path / "data.csv").write_text(",".join(lines) + "\n")
+    if dtype is not None:
+        columns = {name: pa.array([], pa.bool_() if name == "complaint" else dtype) for name in lines}
+        pq.write_table(pa.table(columns), data := tmp_path / "data.parquet")
+    text = draft(data, True, PublicFacts(document=tmp_path / "codes.md"))
+    drafted_columns = yaml.safe_load(text)["columns"]
+    assert drafted_columns["back"] == OPEN_AMOUNT
+    assert drafted_columns["odd"] == (OPEN_AMOUNT if dtype else {"type": "TODO"})
+    assert "\n# - when not complaint then back = 0  # " in text and "\n# - when complaint then odd = 0  # " in text
+    assert "zero_inflated" not in drafted_columns["least"]  # a schema takes no zeros beyond the bounds
+    clauses = ("included unless complaint is yes", "0 unless complaint")
+    assert all(f"not read as a rule: `{clause}`;" in text for clause in clauses)
 
 
 DATES = "| name | meaning | range |\n| --- | --- | --- |\n| day | jour, JJ/MM/AAAA | 02/01/2025 au 05/06/2025 |\n"

@@ -1,5 +1,6 @@
 """Suggestions by name and type: safe, written as comments, refused by the lint until somebody takes them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,30 @@ def test_an_amount_without_bounds_has_the_same_questions_beside_it() -> None:
     for dtype in (NUMBER, None):
         words = drafted("bill", dtype, Facts()).remarks[-1]
         assert all(key in words for key in ("`zero_inflated: true`", "`round: DECIMALS`"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "ends", "is_whole"),
+    [
+        ("satisfaction", "Satisfaction, 1 to 10, sometimes missing", (1, 10), True),
+        ("q7", "rating, 0 to 4", (0, 4), True),
+        ("score", "", (1, 10), True),
+        ("score", "", (0, 1), False),
+        ("score", "", (0, 100), False),
+        ("q7", "1 to 10", (1, 10), False),
+        ("q7", "mean satisfaction, 1 to 10", (1, 10), False),
+        ("rating", "1.5 to 9", (1.5, 9), False),
+        ("score_rate", "points, 0 to 10", (0, 10), False),
+    ],
+)
+def test_the_few_steps_of_a_scale_are_suggested_as_whole_numbers(name, words, ends, is_whole) -> None:
+    facts = Facts(low=Bound(ends[0]), high=Bound(ends[1]), description=words, nullable=True)
+    keys = drafted(name, NUMBER, facts).keys
+    whole = {"type": "integer", "min": ends[0], "max": ends[1], "nullable": True, "confirm": "TODO"}
+    assert (keys == whole) == is_whole
+    assert (drafted(name, None, facts).keys["type"] == "integer") >= is_whole
+    for stated in (replace(facts, kind="number"), replace(facts, decimals=1)):
+        assert drafted(name, NUMBER, stated).keys["type"] == "number"
 
 
 def test_numbers_are_asked_for_their_decimals_unless_something_says_them() -> None:

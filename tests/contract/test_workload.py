@@ -53,7 +53,9 @@ def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
         ({"by": "sick"}, "names the target `sick`"),
         ({"columns": ["sick", "age"]}, "names the target `sick`"),
         ({"by": "wrad"}, "`wrad` is no column of this schema.*ward"),
-        ({"by": "patient"}, "`patient` is not measured"),
+        ({"by": "wholly_other"}, "`wholly_other` is no column of this schema; measured are .*ward"),
+        ({"by": "patient"}, "`patient` is an identifier, of which nothing is measured: leave it out"),
+        ({"by": "tens"}, "`tens` is derived.*`tens_counted: {type: number, .*computed: tens, keep: drop}`"),
         ({"by": "ward", "weight": 1}, "greater than or equal to 2"),
         ({"by": "ward", "weight": 11}, "less than or equal to 10"),
         ({"by": "ward", "share": 0.5}, "not permitted"),
@@ -63,7 +65,8 @@ def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
     ],
 )
 def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
-    columns = {"patient": {"type": "identifier"}} | make_schema().model_dump()["columns"]
+    columns = {"patient": {"type": "identifier"}, "tens": {"type": "derived", "formula": "age // 10"}}
+    columns |= make_schema().model_dump()["columns"]
     with pytest.raises(ValueError, match=why):
         make_schema(columns=columns, workload=[tables])
 

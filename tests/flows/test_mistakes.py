@@ -212,7 +212,7 @@ FRAMES: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
     ),
     "mixed types that the schema does not name": (
         lambda frame: frame.assign(shoe=[*frame["age"][:-1], "old"]),
-        "a column mixes types, or two columns have one name",
+        "column number 7 of 7 mixes types",
     ),
     "a column twice": (
         lambda frame: pd.concat([frame, frame[["ward"]]], axis=1),
@@ -395,3 +395,19 @@ def test_a_usage_says_nacre_however_it_was_called(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", main)
     code, _, err = run_cli("schema", "init")
     assert code == 2 and err.startswith("Usage: nacre schema init "), err
+
+
+@pytest.mark.parametrize(
+    ("words", "is_said"),
+    [
+        (["means"], True),
+        (["marginals", "--home", "home"], True),
+        (["sample", "--rows", 3, "--out", "new.csv"], True),
+        (["means", "name-of-a-run"], False),
+        (["means", "name-of-a-run", "age", "--bogus"], False),
+        (["ledger", "open"], False),
+    ],
+)
+def test_a_command_without_the_run_that_it_needs_says_what_lists_them(words: list[object], is_said: bool) -> None:
+    code, _, err = run_cli(*words)
+    assert code == 2 and ("`nacre runs` lists them" in err) == is_said

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nacre
@@ -133,6 +134,71 @@ def test_a_file_that_rounds_halves_up_is_told_the_formulas_that_do(tmp_path: Pat
         assert f"; `amount - {up}` with `round: 2` holds in every row" in lines["rest"]
     gate = check_raw(str(data), make(AMOUNTS.replace("PART", up)), 3)
     assert not gate.broken and not gate.policies
+
+
+DISCOUNTS = """
+name: shop
+columns:
+  price: {type: number, min: 0, max: 100, round: 2, zero_inflated: false}
+  pieces: {type: number, min: 0, max: 9, round: 1, zero_inflated: false}
+  total: {type: derived, formula: "price * pieces", round: 2}
+  discount: {type: number, min: 0, max: 500, round: 2, zero_inflated: true}
+  rate: {type: derived, formula: "FORMULA"KEYS}
+"""
+TOTAL = "round(price * pieces * 100) / 100"
+UP = "floor(price * pieces * 100 + 0.500001) / 100"
+RATES = {
+    "even": lambda discount, total: np.rint(discount / total * 100) / 100,
+    "up": lambda discount, total: np.floor(discount / total * 100 + 0.500001) / 100,
+    "cut": lambda discount, total: np.floor(discount / total * 100 + 1e-9) / 100,
+}
+
+
+@pytest.mark.parametrize(
+    ("formula", "keys", "way", "said"),
+    [
+        (
+            f"discount / ({TOTAL})",
+            ", round: 2",
+            "up",
+            f"`floor((discount / ({UP})) * 100 + 0.500001) / 100` has the last",
+        ),
+        (
+            f"discount / ({TOTAL})",
+            ", round: 2",
+            "cut",
+            f"`floor((discount / ({UP})) * 100) / 100` with `round: 2` holds",
+        ),
+        (
+            f"round(discount / ({TOTAL}) * 100) / 100",
+            "",
+            "up",
+            f"`floor(discount / ({UP}) * 100 + 0.500001) / 100` with",
+        ),
+        (f"round(discount / ({TOTAL}) * 100) / 100", "", "even", ""),
+        (
+            f"min(round(discount / ({TOTAL}) * 100) / 100, 0.5)",
+            "",
+            "up",
+            f"`min(floor(discount / ({UP}) * 100 + 0.500001)",
+        ),
+        (f"min(discount / ({TOTAL}), 0.5)", ", round: 2", "up", "+ 0.500001) / 100` has the last"),
+    ],
+)
+def test_the_rounding_of_a_share_of_a_derived_total_is_advised_on_as_that_of_any_formula(
+    tmp_path: Path, formula: str, keys: str, way: str, said: str
+) -> None:
+    price, pieces, discount = (
+        one.ravel() for one in np.meshgrid([4.05, 8.0, 10.0], [0.1, 0.5, 2.0], [0.01, 0.1, 0.25])
+    )
+    total = np.rint(price * pieces * 100) / 100 if way == "even" else np.floor(price * pieces * 100 + 0.500001) / 100
+    rate = RATES[way](discount, total)
+    columns = [price, pieces, total, discount, np.minimum(rate, 0.5) if "min" in formula else rate]
+    rows = [",".join(f"{one:.2f}" for one in row) for row in zip(*columns, strict=True)]
+    (data := tmp_path / "shop.csv").write_text("\n".join(["price,pieces,total,discount,rate", *rows]))
+    schema = make(DISCOUNTS.replace("FORMULA", formula).replace("KEYS", keys))
+    lines = [str(one) for one in check_raw(str(data), schema, 5).policies if one.name == "rate"]
+    assert any(said in line for line in lines) if said else not lines, lines
 
 
 def test_a_share_whose_decimals_are_too_few_for_large_amounts_is_named_with_as_many_as_hold(tmp_path: Path) -> None:

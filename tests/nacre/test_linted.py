@@ -1,5 +1,6 @@
 """In Python a lint says what the command says."""
 
+import re
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,19 @@ def test_what_a_value_is_to_be_written_as_is_said() -> None:
     ):
         (fault,) = nacre.lint(text).faults
         assert says in fault and ("write 2026" in fault) == ("write 2026" in says)
+
+
+def test_a_category_that_is_spelled_as_yaml_spells_something_else_is_to_be_quoted() -> None:
+    for values, says in (
+        ("[null, a]", "YAML reads null as no value here; put it in quotes to mean the text, or .*`nullable: true`"),
+        ("[~, a]", "YAML reads ~ as no value here; put it in quotes"),
+        ("\n    - a\n    -\n", "YAML finds no value here; put it in quotes"),
+        ("\n    - null\n    - a\n", "YAML reads null as no value here"),
+        ("[on, a]", "YAML reads on as true; put it in quotes to mean the text"),
+        ("[true, b]", 'put quotes around text that YAML reads as a number or as true or false, such as "12" or "true"'),
+    ):
+        (fault,) = nacre.lint(f"name: a\ncolumns:\n  ward:\n    type: categorical\n    values: {values}\n").faults
+        assert re.search(says, fault), fault
 
 
 def test_a_target_of_numbers_and_a_discovered_bound_that_cuts_are_cautioned_of() -> None:

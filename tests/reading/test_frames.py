@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import nacre
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -170,7 +171,7 @@ MIXED = {
 def test_a_value_for_which_arrow_would_read_all_others_otherwise_is_refused(case: str) -> None:
     frame = pd.DataFrame({"x": pd.Series(MIXED[case], dtype=object)})
     for order in permutations(range(3)):  # what comes first, in the middle and last decides nothing
-        with refused(DataError, "a column mixes types", column=""):
+        with refused(DataError, "column number 1 of 1 mixes types", column=""):
             load_given(Sensitive(frame.iloc[list(order)]))
     assert len(load_given(Sensitive(frame[:2])).reveal().read_all()) == 2
 
@@ -179,6 +180,22 @@ def test_numbers_of_several_types_and_what_is_missing_are_one_column() -> None:
     for values in ([1, 2.5, None], [Decimal("1.5"), 2, None], ["x", float("nan"), None], [True, float("nan"), False]):
         frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
         assert len(load_given(Sensitive(frame)).reveal().read_all()) == 3
+
+
+def test_a_draft_and_a_check_name_the_column_that_mixes_types_where_its_name_may_be_said() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "ward": ["a", 7]})
+    schema = {"name": "a", "columns": {"age": {"type": "boolean"}, "ward": {"type": "boolean"}}}
+    for call, says in (
+        (lambda: nacre.draft_schema(frame, name="a"), "column ward mixes types"),
+        (lambda: nacre.validate(frame, schema, raw=True), "column ward mixes types"),
+        (lambda: nacre.draft_schema(frame.rename(columns={"ward": "A-2024-1"})), "column number 2 of 2 mixes types"),
+        (lambda: nacre.draft_schema(frame.set_axis(["age", "age"], axis=1)), "column age more than once"),
+    ):
+        with refused(nacre.NacreError, says):
+            call()
+    for names, says in ((["2024-1", "2024-1"], "column number 2 of 2 has the name of another"),):
+        with refused(nacre.NacreError, says):
+            nacre.draft_schema(frame[["age", "age"]].set_axis(names, axis=1))
 
 
 class Day(date):
@@ -192,7 +209,7 @@ def test_one_day_among_moments_is_refused_whatever_holds_it(day: date, kind: obj
     # equal categories whenever their hashes fall together, which changes from process to process.
     values = pd.Series([day, *(datetime(2020, 1, 2, hour) for hour in range(3))], dtype=object)
     frame = pd.DataFrame({"x": pd.Series(pd.Categorical(values, categories=values)) if kind == "category" else values})
-    with refused(DataError, "a column mixes types", column=""):
+    with refused(DataError, "column number 1 of 1 mixes types", column=""):
         load_given(Sensitive(frame))
 
 

@@ -1,12 +1,16 @@
 """What documents say of a column, as the keys of its type have it."""
 
 import math
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from dpmodels.authoring.facts import TODO, Bound, Facts
-from dpmodels.authoring.file_types import NUMBERS, Keys
+import pyarrow as pa
 
+from dpmodels.authoring.facts import TODO, Bound, Facts
+from dpmodels.authoring.file_types import NUMBERS, Keys, inner_type
+
+CENTS = 2  # decimals of money
 MOST_DECIMALS = 12  # that a schema's `round` may keep
 
 
@@ -82,3 +86,12 @@ def _moment(bound: Bound | None, inwards: int, whole_days: bool) -> Any:
     if isinstance(bound.value, datetime):
         return bound.value.date() if whole_days else bound.value.replace(microsecond=0)
     return bound.value + timedelta(days=inwards) if bound.open and date.min < bound.value < date.max else bound.value
+
+
+def in_cents(facts: Facts, dtype: pa.DataType | None) -> Facts:
+    """Round money to cents, unless other decimals are documented, by its bounds too, or the file's type has some."""
+    ends = [end.value for end in (facts.low, facts.high) if end and isinstance(end.value, float)]
+    is_fixed = facts.decimals is not None or (dtype is not None and pa.types.is_decimal(inner_type(dtype)))
+    if not facts.money or is_fixed or any(end != round(end, CENTS) for end in ends):
+        return facts
+    return replace(facts, decimals=CENTS)

@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.authoring.column import CONFIRM, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft
-from dpmodels.authoring.documents.rules import Rule, rules_in
+from dpmodels.authoring.column import CONFIRM, IF_ZEROS, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft, may_hold_zeros
+from dpmodels.authoring.documents.rules import Rule, rules_in, zero_clauses
 from dpmodels.authoring.documents.spans import Span, span_in
 from dpmodels.authoring.documents.worded import ANSWERS
-from dpmodels.authoring.facts import Facts
+from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.source import Source
+from dpmodels.authoring.suggest import OPEN_NUMBER, ZEROS, advice_on
+from dpmodels.authoring.type_words import names_money
 from dpmodels.contract.base import is_text
 from dpmodels.limits import MOST_RULES
 from dpmodels.plain_yaml import write_yaml
@@ -21,6 +23,7 @@ OF_SPAN = "the days that its description says (`{clause}`)"
 TO_TAKE = "to take it, delete `, confirm: TODO`"
 BOTH = "to take both, delete `, confirm: TODO` here and at {other}"
 NOT_A_RULE = "not read as a rule: `{clause}`; where it holds in every row, write it under `constraints` or as a formula"
+OF_ZERO_CLAUSE = "zeros are kept exactly, for its description has them: `{clause}`"
 OF_ANSWERS = (
     "{words} of the file come back as true and false; to have the same words back, write "
     "`{{type: categorical, values: [{values}]}}`"
@@ -50,6 +53,9 @@ def with_said(
         keys = {one: draft.keys for one, draft in drafts.items()}
         if facts[name].keys is None and (span := span_in(name, descriptions[name], keys)):
             drafts = dict(_with_days(name, span, drafts, accept))
+    for name, clause in zero_clauses({name: one.keys for name, one in drafts.items()}, descriptions).items():
+        if facts[name].keys is None:
+            drafts[name] = _with_zeros(drafts[name], clause, descriptions[name], accept)
     rules, unread = rules_in({name: one.keys for name, one in drafts.items()}, descriptions)
     for name, clauses in unread.items():
         remarks = (NOT_A_RULE.format(clause=clause) for clause in clauses)
@@ -59,6 +65,19 @@ def with_said(
         if one.keys["type"] == "boolean" and is_words:
             drafts[name] = replace(one, remarks=(*one.remarks, _of_answers(descriptions.get(name, ""))))
     return drafts, [*_rule_lines(rules[:MOST_RULES], accept)]
+
+
+def _with_zeros(column: ColumnDraft, clause: str, description: str, accept: bool) -> ColumnDraft:
+    """Keep the zeros that a clause speaks of exactly; what is open, and called an amount, is drafted as a number."""
+    keys, remarks = dict(column.keys), list(column.remarks)
+    if keys["type"] == TODO and names_money(description):
+        keys = {**OPEN_NUMBER, **{key: value for key, value in keys.items() if key != "type"}}
+        offer = "a suggestion that was accepted: " if accept else SUGGESTED
+        remarks += [f"{offer}an amount; {advice_on(keys)}"]
+    if keys["type"] != "number" or not may_hold_zeros(keys):
+        return column
+    remarks = [one.replace(ZEROS, "") for one in remarks if one != IF_ZEROS]
+    return ColumnDraft({**keys, "zero_inflated": True}, (*remarks, OF_ZERO_CLAUSE.format(clause=clause)))
 
 
 def _with_days(

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from dpmodels.authoring.documents.phrases import EMPTY, SEPARATE
 from dpmodels.authoring.documents.states import Keys, State, States, yes_of
 from dpmodels.authoring.facts import TODO
+from dpmodels.authoring.file_types import NUMBERS
 from dpmodels.contract.columns import Column
 from dpmodels.contract.implications import Implication
 from dpmodels.errors import Unsuitable
@@ -45,6 +46,7 @@ LOOKS_LIKE_ONE = re.compile(
 )
 MOST_CLAUSES = 100
 """Clauses of a description that are read."""
+OPEN = {"min": TODO, "max": TODO, "zero_inflated": True}
 WIDE = {"integer": (-(10**9), 10**9), "number": (-1e9, 1e9), "datetime": ("1900-01-01", "2200-12-31")}
 
 
@@ -67,15 +69,29 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
     rules, unread = list[Rule](), dict[str, list[str]]()
     states, columns = States(keys, descriptions), _columns(keys)
     for name, words in descriptions.items():
-        if name not in columns or keys[name].get("type") == "derived":
+        if keys[name].get("type") == "derived":
             continue
         before = list[State]()
         for clause in islice(_clauses(words), MOST_CLAUSES):
-            read = [one for one in _read(name, keys[name], clause, states, before) if _is_sound(one, columns)]
+            readings = _read(name, keys[name], clause, states, before) if name in columns else ()
+            read = [one for one in readings if _is_sound(one, columns)]
             rules += [one for one in read if one.text not in {each.text for each in rules}]
             if not read and LOOKS_LIKE_ONE.search(clause):
                 unread.setdefault(name, []).append(clause)
     return rules, unread
+
+
+def zero_clauses(keys: Keys, descriptions: Mapping[str, str]) -> dict[str, str]:
+    """Return by column the clause that says in which rows its number is 0, where its type or a bound of it is open."""
+    states, said = States(keys, descriptions), dict[str, str]()
+    for name, words in descriptions.items():
+        low, high = (keys[name].get(bound, TODO) for bound in ("min", "max"))
+        is_open = keys[name].get("type") in ("number", TODO) and TODO in (low, high)
+        for clause in islice(_clauses(words), MOST_CLAUSES) if is_open else ():
+            match = OF_VALUE.fullmatch(clause)
+            if match and _value_of(keys[name], match["value"]) == 0 and states.named(match["state"], name):
+                said.setdefault(name, clause)
+    return said
 
 
 def _clauses(words: str) -> Iterator[str]:
@@ -133,15 +149,16 @@ def _value_of(keys: Mapping[str, Any], word: str) -> Any:
             one for one in listed if str(one).casefold() == word.casefold() or (number is not None and one == number)
         ]
         return same[0] if len(same) == 1 else None
-    if keys.get("type") not in ("integer", "number") or number is None:
+    if keys.get("type") not in (*NUMBERS, TODO) or number is None:
         return None
     return int(number) if number.is_integer() else number
 
 
 def _columns(keys: Keys) -> dict[str, Any]:
-    """Return the columns that can be read, with wide bounds where one is open."""
+    """Return the columns that can be read, with wide bounds where one is open; as numbers where the type is open."""
     columns = {}
-    for name, one in keys.items():
+    for name, written in keys.items():
+        one = {**OPEN, **written, "type": "number"} if written.get("type") == TODO else written
         low, high = WIDE.get(str(one.get("type")), ("", ""))
         wide = {key: end for key, end in (("min", low), ("max", high)) if one.get(key) == TODO}
         try:

@@ -5,6 +5,7 @@ from typing import Any
 
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import TYPES
+from dpmodels.authoring.given.whole import OPEN
 from dpmodels.authoring.lint import KINDS, parse
 from dpmodels.authoring.type_words import kind_of
 from dpmodels.contract.discovery import WORD
@@ -20,14 +21,6 @@ KIND_OF = {
     "identifier": "identifier",
 }
 """The kinds of column that a schema's types stand for; a datetime of text is cut to the day."""
-OPEN = {
-    "categorical": ("values",),
-    "integer": ("min", "max"),
-    "number": ("min", "max"),
-    "datetime": ("min", "max"),
-    "image": ("height", "width"),
-}
-"""The keys that a schema asks for, and that a person may leave open."""
 UNWRITABLE = "types: column {}: YAML cannot write {} of it; use text, numbers, dates, lists and dictionaries"
 
 

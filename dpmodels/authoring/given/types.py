@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpmodels.authoring.facts import Bound, Facts, bound, joined, listed, scalars, typed
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Types, inner_type, of_type
-from dpmodels.authoring.given_keys import KIND_OF, facts_of_keys, is_made
+from dpmodels.authoring.given.keys import KIND_OF, facts_of_keys, is_made
 from dpmodels.authoring.marks import Marks, two_numbers
 from dpmodels.authoring.type_words import KIND_OF as MEANINGS
 from dpmodels.codec.names import nearest

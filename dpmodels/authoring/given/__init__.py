@@ -1,0 +1,1 @@
+"""What a person gives a draft."""
