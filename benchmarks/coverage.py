@@ -34,8 +34,8 @@ from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, Summed
+from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.pairs import pairs_of
-from dpmodels.report.rates import rates_of
 from dpmodels.report.report import summarise
 
 HEAD = ["table", "figure", "figures", "stated, %", "true, %", "beyond, %", "true / stated, as a rule", "nine of ten"]

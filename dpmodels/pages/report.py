@@ -121,8 +121,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         small=small,
         across=across(len(small)),
         pair_tables=pair_tables(facts),
-        **_of_rates(facts),
-        groups=mean_figures(facts),
+        **_by_groups(facts),
         at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
@@ -150,8 +149,8 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     )
 
 
-def _of_rates(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw the rates of the target by every other column: of one class, and of all in the same order of columns."""
+def _by_groups(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the rates of the target by every other column, of one class and of all in the same order; and means."""
     rates = rate_figures(facts)
     places = {figure.title: place for place, figure in enumerate(rates[1] if rates else ())}
     return {
@@ -159,6 +158,7 @@ def _of_rates(facts: Mapping[str, Any]) -> dict[str, Any]:
         "without_outcome": without_outcome(facts),
         "classes": sorted(class_figures(facts), key=lambda figure: places[figure.title]),
         "class_names": class_names(facts),
+        "groups": mean_figures(facts),
     }
 
 

@@ -37,6 +37,7 @@ from dpmodels.report.fidelity import (
     noise_distance_95,
     number_moves,
 )
+from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.groups.stated import group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
@@ -44,7 +45,6 @@ from dpmodels.report.numbers import errors_of
 from dpmodels.report.pair import Pair
 from dpmodels.report.pairs import Places, pair_facts, pairs_of
 from dpmodels.report.ranks import rank_distances
-from dpmodels.report.rates import rates_of
 from dpmodels.report.sheet import Sheet
 from dpmodels.report.terms import terms_of_table
 from dpmodels.report.warned import cut, discovered_bounds, joined, warned

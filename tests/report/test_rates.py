@@ -10,7 +10,7 @@ from dpmodels.embeddings.partition import Partition
 from dpmodels.methods.parts.marginals import of_moments, with_pairs
 from dpmodels.pages.figures.rates import by_class
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.rates import rates_of
+from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.within import rate_within
 from tests.kit.every_kind import make
 

@@ -1,1 +1,1 @@
-"""What numbers are on average in each group of other columns, as a release counts them."""
+"""What a release says of the groups that columns make: means of numbers, and rates of the target."""
