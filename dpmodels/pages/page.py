@@ -29,7 +29,7 @@ LINK_BESIDE = re.compile(r'<a href="(?!#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to another file of a hand-off."""
 BEHIND, WORDS, LONG_WORD = re.compile(r"(?<=[_./-])(?=[^_./-])"), re.compile(r"[\s_./-]"), 11
 """Where a name may be broken, what parts its words, and letters of a word for which a small picture has room."""
-ONE_DAY = re.compile(r"(\d{4}-\d\d-\d\d)")
+ONE_DAY = re.compile(r"((?:to )?\d{4}-\d\d-\d\d)")
 STYLE_HASH = "STYLE-HASH"
 """Stands in the policy of a page until its styles are laid out."""
 

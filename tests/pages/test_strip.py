@@ -58,6 +58,7 @@ def test_names_break_behind_what_parts_their_words_and_long_words_are_small() ->
     assert parted("passenger_age.<b>") == "passenger_<wbr>age.<wbr>&lt;b&gt;" and parted("_x__y") == "_<wbr>x__<wbr>y"
     assert is_long("department_x") is False and is_long("departmental_x")
     assert whole_days("<1> 2025-01-02 to x") == '&lt;1&gt; <span class="day">2025-01-02</span> to x'
+    assert whole_days("2025-01-02 to 2025-02-03").endswith('</span> <span class="day">to 2025-02-03</span>')
 
 
 def test_what_is_drawn_of_synthetic_rows_alone_has_bars_and_areas() -> None:
