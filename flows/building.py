@@ -55,6 +55,10 @@ def build(
         raise InvalidArgument(name, first["input"], _rule(model, first)) from None
 
 
+BUDGETS = {"target_epsilon": "--epsilon 1", "delta": "--delta 1e-6"}
+"""Examples of the settings that say what a run spends."""
+
+
 def _missing(locations: list[Location], options: frozenset[str] | None, file: Path | None) -> str:
     """Say which settings are missing, as they are named on the command line, or else in a configuration file."""
     optional = [loc for loc in locations if options is None or loc[-1] in options]
@@ -62,7 +66,9 @@ def _missing(locations: list[Location], options: frozenset[str] | None, file: Pa
     what = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) + (" is" if len(names) == 1 else " are")
     where = f" ({', '.join(map(_dotted, optional))} in a configuration file)" if optional else f" in {file}"
     drafted = ": `nacre schema init DATA` drafts a schema" if any(loc[-1] == "schema" for loc in locations) else ""
-    return f"{what} missing{where}; there is no default{drafted}"
+    spent = [written for key, written in BUDGETS.items() if key in [loc[-1] for loc in optional]]
+    example = f"; write, for instance, {' '.join(spent)} (docs/which-epsilon.md)" if spent else ""
+    return f"{what} missing{where}; there is no default{drafted}{example}"
 
 
 def _holds(options: Mapping[str, Any], location: Location) -> bool:

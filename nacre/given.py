@@ -64,15 +64,13 @@ def draft_schema(
 ) -> str:
     """Write the YAML of a schema from column names and types; what nothing public says is left as a TODO.
 
-    Of a dictionary of frames, or a folder of files for several tables (``tables``), it is a tree's, joins proposed by
-    name. ``header`` says that you have seen that the first row holds names, without which names that may be values are
-    not written. ``document`` is public documentation (docs/schema.md), of ``table`` where it describes several;
-    ``sample`` a file of rows that are public. ``types`` are those that you know, ``{"age": "integer:0:120", "ward":
-    "categorical:north|south", "day": "date:2000-01-01:2020-12-31", "income": "number?"}``, ``?`` for nulls, or keys of
-    a schema. With ``discover_all``, what a discovery releases is marked. ``name`` is that of the data set; ``target``
-    is to be predicted, of a tree ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used.
-    ``query`` asks the database at ``data``. ``text`` is ``{"decimal": ","}``. ``rows``, ``constraints`` and
-    ``workload`` are those keys of the schema of one table, held to its columns.
+    Of a dictionary of frames, or a folder of files for several tables (``tables``), it is a tree's. ``header`` says
+    that the first row holds names, without which such as may be values are not written. ``document`` is public
+    documentation, of ``table`` where it describes several; ``sample`` a file of public rows. ``types`` are those that
+    you know, ``{"age": "integer:0:120", "ward": "categorical:north|south", "income": "number?"}``, ``?`` for nulls, or
+    keys of a schema. With ``discover_all``, what a discovery releases is marked. ``target`` is to be predicted, of a
+    tree ``table.column``; ``unit`` tells persons apart, of whose rows ``max_rows`` are used. ``query`` asks a database.
+    ``text`` is ``{"decimal": ","}``; ``rows``, ``constraints`` and ``workload`` are those of the schema of one table.
 
     Privacy: reads names and types of the data alone. Fill the TODOs in from what is public, never from the data.
 

@@ -323,6 +323,7 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
         return str(context["error"])
+    kind = "list_type" if kind == "string_type" and isinstance(error["input"], list) else kind
     sentence = PHRASES.get(kind, error["msg"]).format(**{"kinds": ", ".join(KINDS), **context}) + taken_for_text(
         error["input"]
     )

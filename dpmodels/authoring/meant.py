@@ -1,6 +1,7 @@
 """What a value of a schema is to be written as that is none of its key."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -31,6 +32,11 @@ OF_HUNDREDS = (
     '`hundreds: {{type: integer, min: 0, max: MAX / 100, computed: "floor({name} / 100)", keep: drop}}`'
 )
 
+WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*[^\W\d_%]*[€$£%°]?[^\W\d_]*")
+"""A number with the word or the sign of its unit behind it."""
+STEPS = tuple(f"{10.0**-decimals:g}" for decimals in range(7))
+"""The last decimals that a person writes for their number."""
+
 
 def not_of_type(key_path: tuple[str, ...], value: Any, meant: str) -> str:
     """Say what to write for a key that columns of another type have, as the tail of a sentence; else what is meant."""
@@ -59,6 +65,8 @@ def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
     """
     if key_path[0] == "workload" and len(key_path) < 3:
         return OF_TABLES.get(kind, "")
+    if written := _written(kind, key_path, value):
+        return f"; write {written}"
     if kind == "union_tag_not_found" and isinstance(value, Mapping):
         key = close_match("type", [str(one) for one in value])
         of_words = f"; {OF_WORDS}" * ({*value} <= {"nullable", "max_null_share", "outside"})
@@ -71,3 +79,27 @@ def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:
     else:
         meant = " or ".join(days_meant(str(value))) if kind == "date_type" else ""
     return f"; write {meant}" if meant else ""
+
+
+def _written(kind: str, key_path: tuple[str, ...], value: Any) -> str:
+    """Say how a part of a schema is written that stands there in another form; empty of a form that is not known."""
+    key = key_path[-1]
+    if kind == "string_pattern_mismatch" and key_path == ("name",) and isinstance(value, str):
+        return re.sub(r"[^a-z0-9_-]+", "_", value.lower()).strip("_")
+    if key_path[0] == "workload" and key == "by" and isinstance(value, list):
+        return f"`{{columns: [{', '.join(map(str, value))}]}}`, tables of these columns together"
+    if key_path == ("constraints",) and isinstance(value, str):
+        return f"a list of rules, `[{value}]`"
+    if key_path == ("rows",) and isinstance(value, int):
+        return f"`{{min: {value}, max: {value}}}`, the fewest and the most rows"
+    if kind == "model_attributes_type" and key_path[0] == "columns" and isinstance(value, str | list):
+        listed = isinstance(value, list)
+        keys = f"categorical, values: [{', '.join(map(str, value))}]" if listed else f"{value}, …"
+        return f"`{{type: {keys}}}`"
+    if key == "values" and isinstance(value, str) and len(parts := re.split(r"\s*[|;,/]\s*", value)) > 1:
+        return f"[{', '.join(map(json.dumps, parts))}]"
+    if key == "round" and isinstance(value, float) and f"{value:g}" in STEPS:
+        return f"{STEPS.index(f'{value:g}')}, the number of decimals"
+    if kind in ("int_type", "float_type") and isinstance(value, str) and (number := WITH_UNIT.fullmatch(value)):
+        return f"{number[1]}, without its unit"
+    return ""

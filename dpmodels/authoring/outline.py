@@ -18,7 +18,7 @@ SPLIT = (
 SPLIT_NUMBER = (
     "follows a comma within a number: between {{ and }} a comma ends a value, so of `{0}: {1},{2}` write `{0}: {1}.{2}`"
 )
-SWITCHES = ("nullable", "zero_inflated")  # here yes and no can only be meant as true and false
+SWITCHES = ("nullable", "zero_inflated", "joint", "unique")  # here yes and no can only be meant as true and false
 TODO = "is still TODO: write it from public documentation, never by looking at the data"
 DECIDED = {
     "confirm": "is still TODO: delete `confirm: TODO` if what is suggested is right by what is public of it",

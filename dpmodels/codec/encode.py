@@ -80,7 +80,7 @@ class Codec:
         declared = self.schema.raw
         for name in self.schema.columns:
             if names.count(name) > 1:
-                raise DataError(name, "is in the data more than once")
+                raise DataError(name, "is in the data more than once: keep one of them, or rename it")
         extra = count_unknown(self.schema.columns, names)
         unknown = LACKED.format(counted(extra, "column"))
         if "" in names:

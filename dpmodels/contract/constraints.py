@@ -101,6 +101,8 @@ def name_fault(constraint: Constraint, columns: Mapping[str, Any]) -> str:
     A column whose faults stand elsewhere is None.
     """
     lower, upper = constraint.lower, constraint.upper
+    if "if " in (lower[:3], upper[:3]):
+        return "begins with `if`, and a rule of a row with `when`: write `when CONDITION then CONDITION`"
     for name, other, key, step in ((lower, upper, "min", 1), (upper, lower, "max", -1)):
         if name in columns:
             continue

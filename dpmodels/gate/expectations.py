@@ -236,7 +236,7 @@ class Gate(Verdicts):
         """Return a column in the pandas form in which null stays null and integers stay integers."""
         column = self.schema.columns.get(name)
         if batch.schema.names.count(name) > 1:
-            raise DataError(name if column else "", "is in the data more than once")
+            raise DataError(name if column else "", "is in the data more than once: keep one of them, or rename it")
         if isinstance(column, Image):
             array = plain(batch.column(name))
             check_image_type(name, array.type)

@@ -36,6 +36,20 @@ NO_COLUMNS = (
     "a text file has no columns: write a CSV file with a row for each document, or whatever a record is, and a first "
     "line of names, such as id,text; of a CSV file change the ending to .csv"
 )
+READERS = {
+    ".dta": "stata",
+    ".sav": "spss",
+    ".sas7bdat": "sas",
+    ".xpt": "sas",
+    ".xls": "excel",
+    ".xlsm": "excel",
+    ".ods": "excel",
+    ".xml": "xml",
+}
+CONVERTED = '; in Python `pandas.read_{}("FILE{}").to_parquet("FILE.parquet")` converts it'
+"""How a file of another program becomes one that is read."""
+EMPTY = "{} cannot be read: the file is empty; it must begin with a line of names, with rows below it"
+EMPTY_AMONG = "{} holds an empty file; remove it, or name the files that hold rows"
 KINDS = (
     "Parquet (.parquet), CSV (.csv, .tsv), Arrow (.arrow, .feather), JSON lines (.jsonl), Excel (.xlsx) or DuckDB "
     "(.duckdb)"
@@ -255,16 +269,17 @@ def find_files(uri: str) -> list[DataFile]:
     if not listing:
         raise DataError("", f"{uri} does not exist or holds no files")
     if any(size == 0 for _, size in listing):
-        raise DataError(
-            "", f"{uri} holds an empty file" if listing[0][0] else f"{uri} cannot be read: the file is empty"
-        )
+        raise DataError("", (EMPTY_AMONG if listing[0][0] else EMPTY).format(uri))
     root = root_of(path)
     table = address.table
     files = [DataFile(system, f"{root}/{name}" if name else root, uri, _keys(name), table=table) for name, _ in listing]
     if len({file.format for file in files}) > 1 or not files[0].format:
         plain = all(PurePosixPath(file.path).suffix.lower() in PLAIN_TEXT for file in files)
         kinds = f"must be a file of one of these kinds, or a folder of files of one kind: {KINDS}"
-        raise DataError("", f"{uri} {kinds}{'; ' + NO_COLUMNS if plain else ''}")
+        endings = {PurePosixPath(file.path).suffix.lower() for file in files}
+        ending = next(iter(endings)) if len(endings) == 1 else ""
+        cure = CONVERTED.format(READERS[ending], ending) if ending in READERS else ""
+        raise DataError("", f"{uri} {kinds}{'; ' + NO_COLUMNS if plain else cure}")
     if len({tuple(key for key, _ in file.keys) for file in files}) > 1:
         raise DataError("", f"{uri} must name the same columns in the folders of all files")
     return files

@@ -174,12 +174,11 @@ def _say(error: NacreError) -> None:
 def _lacks_run(words: list[str]) -> bool:
     """Tell whether a command is given without the run that it needs."""
     command, rest = _command(words)
-    needed = {one.name for one in command.params if one.required}
     try:
-        given: Any = command.make_context("", rest, resilient_parsing=True).params
-    except Exception:  # of the parser, which has said what is wrong
-        return False
-    return "run" in needed and not given.get("run")
+        command.make_context("", rest)
+    except Exception as refusal:  # of the parser, which has said so in its words
+        return getattr(getattr(refusal, "param", None), "name", "") == "run"
+    return False
 
 
 def _command(words: list[str]) -> tuple[Any, list[str]]:

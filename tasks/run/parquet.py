@@ -107,7 +107,7 @@ def _check_types(types: pa.Schema, contract: Any) -> int:
             raise DataError(missing[0], missing[1] + more)
         raise DataError("", unknown.format(counted(extra, "column")))
     if twice := [name for name, times in Counter(types.names).items() if times > 1]:
-        raise DataError(twice[0], "is in the data more than once")
+        raise DataError(twice[0], "is in the data more than once: keep one of them, or rename it")
     for field in types:
         inner = field.type.value_type if field.name == lists and pa.types.is_list(field.type) else field.type
         if pa.types.is_nested(inner):

@@ -25,6 +25,7 @@ from dpmodels.contract.text_forms.written_conditions import read_condition
 from dpmodels.errors import DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.gate.suite import suite_for
 from dpmodels.privacy import Sensitive
+from dpmodels.reading.data_files import find_files
 from dpmodels.reading.frames import load_given
 from dpmodels.reading.ingest import faults_in
 from dpmodels.reading.load import load_parts
@@ -272,6 +273,9 @@ def test_too_few_long_public_documents_are_told_from_sentences_in_one_row(tmp_pa
 
 def test_a_file_of_plain_text_is_told_to_become_a_table(tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("The patient slept well. " * 40)
+    (tmp_path / "study.dta").write_text("x")
+    with refused(DataError, r'; in Python `pandas.read_stata\("FILE.dta"\).to_parquet\("FILE.parquet"\)` converts it$'):
+        find_files(str(tmp_path / "study.dta"))
     with refused(DataError, "a text file has no columns: write a CSV file with a row for each document"):
         load_documents(
             tmp_path / "letters.txt", Documents(name="letters", text="text", encoder=Encoder(name="hashed", dim=8))

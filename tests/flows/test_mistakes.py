@@ -395,19 +395,3 @@ def test_a_usage_says_nacre_however_it_was_called(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", main)
     code, _, err = run_cli("schema", "init")
     assert code == 2 and err.startswith("Usage: nacre schema init "), err
-
-
-@pytest.mark.parametrize(
-    ("words", "is_said"),
-    [
-        (["means"], True),
-        (["marginals", "--home", "home"], True),
-        (["sample", "--rows", 3, "--out", "new.csv"], True),
-        (["means", "name-of-a-run"], False),
-        (["means", "name-of-a-run", "age", "--bogus"], False),
-        (["ledger", "open"], False),
-    ],
-)
-def test_a_command_without_the_run_that_it_needs_says_what_lists_them(words: list[object], is_said: bool) -> None:
-    code, _, err = run_cli(*words)
-    assert code == 2 and ("`nacre runs` lists them" in err) == is_said

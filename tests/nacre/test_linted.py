@@ -126,6 +126,37 @@ def test_a_category_that_is_spelled_as_yaml_spells_something_else_is_to_be_quote
         assert re.search(says, fault), fault
 
 
+MISTAKES = [
+    ("name: a", "name: My Visits", "; write my_visits$"),
+    ("max: 90", "max: 90 EUR", "; write 90, without its unit$"),
+    ("round: 2", "round: 0.01", "; write 2, the number of decimals$"),
+    ("values: [a, b]", "values: a|b", 'write ."a", "b".$'),
+    ("ward: {type: categorical, values: [a, b]}", "ward: [a, b]", "write `{type: categorical, values: .a, b.}`$"),
+    ("ward: {type: categorical, values: [a, b]}", "ward: categorical", "write `{type: categorical, …}`$"),
+    ("columns:", "rows: 100\ncolumns:", "write `{min: 100, max: 100}`"),
+    ("columns:", "constraints: age <= fee\ncolumns:", "write a list of rules, `.age <= fee.`$"),
+    ("columns:", "constraints: [if age > 3 then sick]\ncolumns:", "write `when CONDITION then CONDITION`$"),
+    (
+        "columns:",
+        "workload: [{by: [age, ward]}]\ncolumns:",
+        "must be one text, and no list; write `{columns: .age, ward.}`",
+    ),
+]
+
+
+def test_a_part_that_is_written_in_another_form_is_shown_as_a_schema_has_it() -> None:
+    columns = (
+        "age: {type: integer, min: 0, max: 90}, fee: {type: number, min: 1, max: 9, round: 2}, sick: {type: boolean}"
+    )
+    text = f"name: a\ncolumns: {{{columns}, ward: {{type: categorical, values: [a, b]}}}}\n"
+    assert not nacre.lint(text).faults
+    for right, wrong, says in MISTAKES:
+        (fault,) = nacre.lint(text.replace(right, wrong, 1)).faults
+        assert re.search(says, fault), (wrong, fault)
+    joint = f"workload: [{{columns: [age, ward, sick], joint: yes}}]\n{text}"
+    assert not nacre.lint(joint).faults  # which can only be meant as true
+
+
 def test_a_target_of_numbers_and_a_discovered_bound_that_cuts_are_cautioned_of() -> None:
     columns = "rows: {max: 99}\ncolumns: {age: {type: integer, min: 0, max: 9, outside: clip}, sick: {type: boolean}}\n"
     of_numbers, of_classes = (nacre.lint(f"name: a\ntarget: {name}\n{columns}").cautions for name in ("age", "sick"))

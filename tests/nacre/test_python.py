@@ -146,7 +146,7 @@ def test_rows_that_do_not_fit_are_refused_removed_and_never_shown(frame, tmp_pat
     [
         ({"data": [1, 2]}, "the data must be a pandas DataFrame"),
         ({"data": pd.DataFrame({"age": [1, PLANTED, b"x"]})}, "column age mixes types"),
-        ({"data": pd.DataFrame([[PLANTED, 1]], columns=["a", "a"])}, "two columns have one name"),
+        ({"data": pd.DataFrame([[PLANTED, 1]], columns=["a", "a"])}, "column number 2 of 2 has the name of another"),
         ({"data": "absent.parquet"}, "absent.parquet does not exist"),
         ({"epsilon": 0}, "epsilon=0"),
         ({"delta": 0.5}, "delta=0.5 must be at most 0.001"),

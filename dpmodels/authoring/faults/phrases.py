@@ -7,6 +7,7 @@ PHRASES = {  # pydantic's error types, in the words of someone who writes YAML
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
+    "list_type": "must be one text, and no list",
     "string_type": "must be text; put it in quotes",
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping of `key: value` lines"),
     "tuple_type": "must be a list such as [a, b]",
