@@ -15,6 +15,7 @@ from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
 from dpmodels.pages.figures.classes import class_figures, class_names
+from dpmodels.pages.figures.dependences import dependence_figures
 from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
 from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.named import farther
@@ -120,6 +121,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pairs=pairs,
         small=small,
         across=across(len(small)),
+        dependences=dependence_figures(facts),
         pair_tables=pair_tables(facts),
         **_by_groups(facts),
         at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},

@@ -19,6 +19,7 @@ from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.methods.tables.pearl import Pearl, PearlMeasurement
 from dpmodels.methods.tables.privbayes import PrivBayes
 from dpmodels.pages.checks import render_checks
+from dpmodels.pages.figures.dependences import dependence_figures
 from dpmodels.pages.multiples import pair_tables
 from dpmodels.pages.report import DONE, render
 from dpmodels.privacy import Sensitive
@@ -219,8 +220,9 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     text = render(json.loads(json.dumps(facts)))  # the page is a function of the JSON
     page.feed(text)
     tables = len(pair_tables(facts))
-    drawn = len(facts["columns"]) + 1 + tables + len(facts["rates"]["columns"]) + len(facts["groups"])
-    assert page.drawings == drawn  # the map of pairs, some of them, the rates of the target, and means
+    by_group = len(facts["rates"]["columns"]) + len(facts["groups"])
+    drawn = len(facts["columns"]) + 1 + len(dependence_figures(facts)) + tables + by_group
+    assert page.drawings == drawn  # the map of pairs, how they depend, some of them, rates and means
     assert 1 <= tables <= len(facts["pairs"]["tables"]) <= DRAWN and text.index('id="pairs"') < text.index(
         ", the farthest off"
     )
