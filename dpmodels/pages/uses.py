@@ -16,6 +16,7 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.group_means import told_apart
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, UNKNOWN, PartOff, errors_of, words_by_kind
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
@@ -216,6 +217,8 @@ def _close(known: Known) -> Iterator[str]:
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
     yield from _rates(known, -1.0, NEAR)
+    if apart := told_apart(known.report):
+        yield f"means of groups as the report states them, not those of the rows: {known.named(apart, MOST_PAIRS)}"
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 

@@ -12,8 +12,9 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
-from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.figures.group_means import mean_figures, told_apart
 from dpmodels.pages.report import render
+from dpmodels.pages.uses import uses
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
 from dpmodels.report.groups.stated import pairs_of
 from tests.kit.reports import facts_of
@@ -119,6 +120,9 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
     assert [row[-1] for row in second.rows] == [DROWNED, WIDE, WIDE]
     assert second.rows[0][1:4] == ("", "", "")
+    assert "price by city" in told_apart(facts)
+    assert "means of groups as the report states them, not those of the rows: " in " ".join(uses(facts).good)
+    assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
     assert 'id="groups"' in page
     assert page.count("price by city") >= 2

@@ -25,6 +25,18 @@ FAR = 1.0
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
+def told_apart(report: Facts) -> list[str]:
+    """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against."""
+    return [f"{one['column']} by {one['by']}" for one in report.get("groups", ()) if are_apart(one["groups"])]
+
+
+def are_apart(groups: Sequence[Facts]) -> bool:
+    """Tell whether the intervals of two means do not meet, of those that nothing speaks against."""
+    relied = [one for one in groups if not one["reason"] and one["released"] is not None]
+    highest = max((one["released"] - one["within"] for one in relied), default=0.0)
+    return bool(highest > min((one["released"] + one["within"] for one in relied), default=0.0))
+
+
 def mean_figures(report: Facts) -> list[Figure]:
     """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for."""
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}

@@ -22,6 +22,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.errors import Unsuitable
+from dpmodels.pages.figures.group_means import are_apart
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import labels_of
@@ -73,16 +74,9 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
             means = _stated(counted, column, by, made, values[column], facts)
         except (ValueError, ArithmeticError, pa.ArrowException):
             continue
-        if means and ((column, by) in drawn or _are_apart(means)):
+        if means and ((column, by) in drawn or are_apart(means["groups"])):
             stated.append(means)
     return stated
-
-
-def _are_apart(means: Facts) -> bool:
-    """Tell whether the intervals of two means, of those that may be relied on, do not meet."""
-    relied = [one for one in means["groups"] if not one["reason"]]
-    highest = max((one["released"] - one["within"] for one in relied), default=0.0)
-    return highest > min((one["released"] + one["within"] for one in relied), default=0.0)
 
 
 def pairs_of(columns: Mapping[str, Any], facts: Facts, of: str = "") -> list[tuple[str, str]]:
