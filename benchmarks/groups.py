@@ -22,7 +22,7 @@ from benchmarks.common import Table, parse, report
 from benchmarks.coverage import load, released_facts
 from dpmodels.contract.schema import Schema
 
-HEAD = ["table", "means", "means", "stated, % of the mean", "beyond, %", "true / stated, as a rule", "nine of ten"]
+HEAD = ["table", "which", "means", "stated, % of the mean", "beyond, %", "true / stated, as a rule", "nine of ten"]
 TABLES = ("adult-3000", "adult-32561", "bills-14200", "sales-16000")
 WORKLOADS = {
     "adult": (
