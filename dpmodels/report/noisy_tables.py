@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of
 from dpmodels.contract.derivation.tariff import written_table
 from dpmodels.contract.derivation.terms import terms_of
@@ -29,7 +30,9 @@ from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
 classes of the target."""
-LEAST_ROWS = 2**16
+LEAST_ROWS, MOST_EACH = 2**16, 3
+"""Rows of tables that are written at once, at least; and tables of the least noise, and of the most cells, by which a
+mean is tried."""
 PARTS = " | "
 """Stands between the parts of a cell where all tables are listed; asked for by columns it is called as on a page."""
 SCHEMA = pa.schema(
@@ -79,11 +82,13 @@ class Cells(NamedTuple):
         counts: of all columns that were counted together for it.
         groups: what each row is called by a column that follows from another one, by the name of that column.
         moments: of what a formula gives in every row; None without a formula.
+        merged: the cell of each fine one, of every column that was counted. Shapes: [fine cells].
     """
 
     counts: Counts
     groups: dict[str, list[str]]
     moments: Moments | None
+    merged: dict[str, Whole]
 
 
 class Counted:
@@ -108,17 +113,43 @@ class Counted:
 
         Counts that were released by the classes of the target are added up where these are not asked for.
         """
-        every = _of_kinds(self.measured, self.combined)
-        known = [(kind, each) for kind, table in every if (each := table.over(names)) is not None]
-        return min(known, key=lambda one: (float(np.mean(one[1].stddev)), -one[1].counts.size), default=None)
+        return min(self._every_over(names), key=_noise, default=None)
 
-    def cells(self, names: Sequence[str], groups: Collection[str], formula: str = "") -> Cells:
+    def _every_over(self, names: Sequence[str]) -> list[tuple[str, NoisyTable]]:
+        every = _of_kinds(self.measured, self.combined)
+        return [(kind, each) for kind, table in every if (each := table.over(names)) is not None]
+
+    def tables(self, names: Sequence[str], formula: str = "") -> list[tuple[str, NoisyTable]]:
+        """Return tables of some columns and those of a formula: those of the least noise, and of the most cells.
+
+        A mean may have the least error by any of them: few cells have little noise, and many tell where values lie.
+        """
+        every = self._every_over(self._bases(names, formula))
+        few, many = sorted(every, key=_noise), sorted(every, key=lambda one: -one[1].counts.size)
+        return [
+            *few[:MOST_EACH],
+            *(one for one in many[:MOST_EACH] if not any(one is other for other in few[:MOST_EACH])),
+        ]
+
+    def _bases(self, names: Sequence[str], formula: str) -> list[str]:
+        """Name the columns that are counted for some columns and a formula."""
+        follows = [one.operands[0] if isinstance(one := self.columns.get(name), Derived) else name for name in names]
+        return list(dict.fromkeys([*follows, *(names_in(formula) if formula else ())]))
+
+    def cells(
+        self,
+        names: Sequence[str],
+        groups: Collection[str],
+        formula: str = "",
+        of: tuple[str, NoisyTable] | None = None,
+    ) -> Cells:
         """Return the cells of columns, with what a formula gives in them.
 
         Args:
             names: the columns; one that follows from another one has its values.
             groups: those of them whose cells stay as they are; of all other columns the ends of long tails are joined.
             formula: of columns that are counted together with these; empty for none.
+            of: the table of these columns, one of ``tables``; by default that of the least noise.
 
         Raises:
             Unsuitable: the columns are not counted together, or their cells tell too little.
@@ -128,10 +159,9 @@ class Counted:
         for name, one in follows.items():
             if len(one.operands) > 1:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
-        bases = [follows[name].operands[0] if name in follows else name for name in names]
-        every = list(dict.fromkeys([*bases, *(names_in(formula) if formula else ())]))
+        every = self._bases(names, formula)
         kept = {follows[name].operands[0] if name in follows else name for name in groups}
-        kind, table = self._table(every, formula)
+        kind, table = of or self._table(every, formula)
         table = tails_joined(table, {*every} - kept, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
@@ -139,7 +169,20 @@ class Counted:
             each = labels_of(one, table.cells_of[axis], self.values)
             labels[name] = [each[place] for place in places[axis]]
         moments = moments_of(formula, table, self.values, self.columns) if formula else None
-        return Cells(self._rows(kind, table), labels, moments)
+        merged = dict(zip(table.names, table.cells_of, strict=True))
+        return Cells(self._rows(kind, table), labels, moments, merged)
+
+    def ways(self, names: Sequence[str], column: str) -> list[list[str]]:
+        """Return lists of formulas whose sum a column is that follows from others: one empty text for any other column.
+
+        It is what is counted in its place, and the whole formula, where these are counted beside the columns in
+        ``names``; and else the terms of the formula.
+        """
+        bases, one = self._bases(names, ""), self.columns.get(column)
+        terms = self.terms(names, column)
+        formula = getattr(one, "formula", None)
+        is_whole = formula is not None and self.over(self._bases(bases, str(formula))) is not None
+        return [terms, *([[str(formula)]] if is_whole and terms != [formula] else [])]
 
     def terms(self, names: Sequence[str], column: str) -> list[str]:
         """Return formulas whose sum a column that follows from others is; one empty text for any other column.
@@ -164,20 +207,25 @@ class Counted:
     def mean(self, column: str) -> tuple[float, float] | None:
         """Return the mean of a column that a formula gives, and by what standard deviation it is off; None if unknown.
 
-        The mean of a sum is the sum of the means of its terms, where none of their columns has nulls.
+        The mean of a sum is the sum of the means of its terms, where none of their columns has nulls. Of several
+        tables it is by the one by which it is off least.
         """
-        terms = self.terms((), column)
-        if not all(terms):
-            return None
-        try:
-            tables = [
-                (term, tails_joined(self._table(names_in(term))[1], names_in(term), self.values)) for term in terms
-            ]
-            moments = [(table, moments_of(term, table, self.values, self.columns)) for term, table in tables]
-        except Unsuitable:
-            return None
-        means = [mean_of(*one) for one in moments]
-        has_nulls = any(np.isnan(one.mean).any() for _, one in moments)
+        every = (self._mean(terms) for terms in self.ways((), column) if all(terms))
+        return min((one for one in every if one), key=lambda one: one[1], default=None)
+
+    def _mean(self, terms: Sequence[str]) -> tuple[float, float] | None:
+        means, has_nulls = list[tuple[float, float] | None](), False
+        for term in terms:
+            tried = list[tuple[float, float]]()
+            for of in self.tables((), term):
+                try:
+                    table = tails_joined(of[1], names_in(term), self.values)
+                    moments = moments_of(term, table, self.values, self.columns)
+                except Unsuitable:
+                    continue
+                has_nulls |= bool(np.isnan(moments.mean).any())
+                tried += [one] if (one := mean_of(table, moments)) else []
+            means.append(min(tried, key=lambda one: one[1], default=None))
         if None in means or not means or (len(means) > 1 and has_nulls):
             return None
         return sum(one[0] for one in means if one), math.hypot(*(one[1] for one in means if one))
@@ -210,6 +258,11 @@ class Counted:
         columns = {name: self.values.columns[name] for name in table.names}
         ticks = {name: column.tick for name, column in columns.items() if isinstance(column, Datetime)}
         return Counts(_rows(0, kind, table, self.values, asked=True), ticks)
+
+
+def _noise(one: tuple[str, NoisyTable]) -> tuple[float, int]:
+    """Return what tables are chosen by: the least noise, then the most cells."""
+    return float(np.mean(one[1].stddev)), -one[1].counts.size
 
 
 def noisy_tables(release: Release) -> Iterator[pa.Table]:

@@ -1,7 +1,8 @@
 """Means of a run's release, of all rows or by groups, as ``nacre.means`` and ``nacre means`` say them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,13 @@ from dpmodels.artifact import write_whole
 from dpmodels.authoring.asked import form_of
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
-from dpmodels.report.groups.cells import apart
-from dpmodels.report.groups.means import INTERVAL, Names, doubted, means_of_groups
+from dpmodels.report.groups.cells import Way, apart
+from dpmodels.report.groups.means import INTERVAL, Names, best_of, doubted, means_of_groups
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 from tasks.stages.csv_forms import write_form
-from tasks.stages.noisy_tables import read_cells
+from tasks.stages.noisy_tables import read_ways
 from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
 
 if TYPE_CHECKING:
@@ -75,16 +76,22 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
 def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
     """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
     figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
-    tables = list["pd.DataFrame"]()
-    for table in read_cells(run, names, column, as_category=value is not None):
-        cells = table.to_pandas(date_as_object=False)
-        if bins:
-            cells = joined(cells, bins, columns, (figures.count, figures.error))
-        cells = with_shares(cells, column, value, (figures.mean, figures.stddev), _is_boolean(run, column))
-        _check_values(cells, figures.mean, column, names)
-        tables.append(cells if names else cells.assign(**{OF_ALL: column}))
-    groups = doubted(means_of_groups(tables, heads, column, figures), _facts_of(run), column)
-    return _beside(tables[-1].dropna(subset=figures.mean), groups, heads)
+
+    def by(way: Callable[[], Way]) -> "tuple[pd.DataFrame, pd.DataFrame]":
+        """Return the means by one table, and its cells."""
+        tables = list["pd.DataFrame"]()
+        for table in way().tables:
+            cells = table.to_pandas(date_as_object=False)
+            if bins:
+                cells = joined(cells, bins, columns, (figures.count, figures.error))
+            cells = with_shares(cells, column, value, (figures.mean, figures.stddev), _is_boolean(run, column))
+            _check_values(cells, figures.mean, column, names)
+            tables.append(cells if names else cells.assign(**{OF_ALL: column}))
+        return means_of_groups(tables, heads, column, figures), tables[-1]
+
+    ways = read_ways(run, names, column, as_category=value is not None)
+    groups, cells = best_of([partial(by, way) for way in ways])
+    return _beside(cells.dropna(subset=figures.mean), doubted(groups, _facts_of(run), column, _columns_of(run)), heads)
 
 
 def _facts_of(run: Run) -> Mapping[str, Any]:
@@ -159,9 +166,14 @@ def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> 
 
 
 def _is_boolean(run: Run, column: str) -> bool:
-    """Tell whether a column of a run's table, or of the root of its tree, is true or false."""
+    """Tell whether a column is true or false."""
     from dpmodels.contract.columns import Boolean
 
+    return isinstance(_columns_of(run).get(column), Boolean)
+
+
+def _columns_of(run: Run) -> Mapping[str, Any]:
+    """Return the columns of a run's table, or of the root of its tree."""
     contract = run.plan.release.contract
     table: Any = contract.tables[contract.root] if contract.kind == "tree" else contract
-    return isinstance(table.columns.get(column), Boolean)
+    return getattr(table, "columns", {})

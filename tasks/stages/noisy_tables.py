@@ -3,7 +3,7 @@
 Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
-from dpmodels.report.groups.cells import cells_of, tidy
+from dpmodels.report.groups.cells import Way, tidy, ways_of
 from dpmodels.report.noisy_tables import Counted, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
@@ -55,18 +55,14 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     return tidy(Counted(release).counts(columns)).replace_schema_metadata({FOOTER: release.entry})
 
 
-def read_cells(run: Run, groups: Sequence[str], column: str, as_category: bool = False) -> list[pa.Table]:
-    """Return the cells of a column beside those of the columns that make groups, as tables like ``read_counts``.
-
-    Of a column that follows from others they are several, one for each term of its formula whose columns are counted
-    by themselves: the mean of it is the sum of theirs. ``as_category`` asks for the values of a column as they are
-    called, also where they are numbers.
+def read_ways(run: Run, groups: Sequence[str], column: str, as_category: bool = False) -> list[Callable[[], Way]]:
+    """Return what reads the cells of a column beside those of columns that make groups, as ``ways_of`` does.
 
     Raises:
         ArtifactError: the run has released nothing yet.
-        Unsuitable: it has released no counts, or not those that are needed together.
+        Unsuitable: it has released no counts.
     """
-    return cells_of(Counted(_release_of(run)), groups, column, as_category)
+    return ways_of(Counted(_release_of(run)), groups, column, as_category)
 
 
 def _release_of(run: Run) -> Release:

@@ -197,9 +197,9 @@ def _pairs(facts: dict[str, Any]) -> list[tuple[int, int, list[float]]]:
 def test_columns_whose_operands_are_not_resolved_have_no_error(facts: dict[str, Any]) -> None:
     columns = [{**one, "warning": "Hidden.", "resolved": False} for one in facts["columns"]]
     for column in SCHEMA.derived.values():
-        assert known_within(column, columns, facts["pairs"]["distances"], 0.01) == {}
+        assert known_within(column, columns, facts["pairs"]["distances"], {IN_GROUPS: 0.01}) == {}
     uncounted = [{key: value for key, value in one.items() if key != "released"} for one in facts["columns"]]
-    assert known_within(SCHEMA.derived["country"], uncounted, (), None) == {}
+    assert known_within(SCHEMA.derived["country"], uncounted, (), {}) == {}
 
 
 def test_what_follows_from_values_that_were_changed_says_so(facts: dict[str, Any]) -> None:
@@ -214,9 +214,9 @@ def test_what_follows_from_values_that_were_changed_says_so(facts: dict[str, Any
 
 
 def test_what_follows_from_discovered_bounds_has_no_error(facts: dict[str, Any]) -> None:
-    assert known_within(SCHEMA.derived["change"], facts["columns"], (), None)
+    assert known_within(SCHEMA.derived["change"], facts["columns"], (), {})
     found = [{**one, "discovered_bounds": ["max"]} for one in facts["columns"]]
-    assert known_within(SCHEMA.derived["change"], found, (), None) == {}
+    assert known_within(SCHEMA.derived["change"], found, (), {}) == {}
 
 
 @pytest.mark.parametrize(

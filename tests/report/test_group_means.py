@@ -131,6 +131,9 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
 
 def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:
     means = pd.DataFrame({"reason": ["", WIDE]})
-    about = {"columns": [{"name": "price", "avoid": ["mean"]}], "derived": [{"name": "value", "follows": ["price"]}]}
-    for column, says in (("price", DOUBTED), ("value", DOUBTED), ("nights", "")):
-        assert doubted(means.copy(), about, column)["reason"].tolist() == [says, WIDE]
+    about = {"columns": [{"name": "price", "avoid": ["mean"]}, {"name": "bill_counted", "unseen": {"open": True}}]}
+    for column, says in (("price", DOUBTED), ("value", DOUBTED), ("nights", ""), ("bill_counted", DOUBTED)):
+        assert doubted(means.copy(), about, column, SCHEMA.columns)["reason"].tolist() == [says, WIDE], column
+    about["columns"].pop(0)  # what is counted in the place of a derived column is doubted as that is
+    assert doubted(means.copy(), about, "bill_counted", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
+    assert doubted(means.copy(), {}, "price", SCHEMA.columns)["reason"].tolist() == ["", WIDE]

@@ -30,7 +30,7 @@ def are_derived(report: Facts, contract: Contract) -> bool:
 def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     """Tell whether facts are of a derived column: what it follows from, labels of its values, and figures."""
     from dpmodels.report.derived.means import FIGURES, known_means
-    from dpmodels.report.derived.shares import IN_GROUPS, changed_in, known_within
+    from dpmodels.report.derived.shares import IN_GROUPS, TO_COUNTED, changed_in, known_within
     from dpmodels.report.report import table_of_column
     from dpmodels.report.verdicts import verdict
 
@@ -41,12 +41,13 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     schema = tree.schema_of(str(table)) if tree else table_of(contract)
     column = schema.derived[name.removeprefix(prefix)]
     distances = (report["pairs"] or {}).get("distances", ())
-    known = known_within(column, report["columns"], distances, facts.get(IN_GROUPS), prefix)
+    copy = copy_of(name.removeprefix(prefix), schema.columns)
+    known = known_within(column, report["columns"], distances, facts, prefix, copy)
     within = {key: facts[key] for key in facts.keys() & WITHIN}
     figures = {key: facts[key] for key in facts.keys() & {*FIGURES}}
     return (
         name.startswith(prefix)
-        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS, *FIGURES} | WITHIN
+        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS, TO_COUNTED, *FIGURES} | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
@@ -54,6 +55,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
             figures in ({}, known_means(column, report["columns"], prefix))
             or _is_counted(facts, column, schema, report)
         )
+        and (TO_COUNTED not in facts or (bool(copy) and _is_share(facts[TO_COUNTED])))
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)
         and (facts.get("axis") is None or (facts["ordered"] and is_drawn(facts["axis"])))
@@ -66,7 +68,7 @@ def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) ->
     from dpmodels.report.derived.means import has_counted_mean
 
     copy = copy_of(str(facts["name"]), schema.columns)
-    may_be = has_counted_mean(column, schema.columns, report["columns"], copy)
+    may_be = any(has_counted_mean(column, schema.columns, report["columns"], one) for one in {copy, ""})
     if not may_be or "mean" not in facts or "p99" in facts:
         return False
     low, high = reach(str(column.formula), schema.columns)
@@ -95,7 +97,11 @@ def _is_of_groups(moved: Any, column: Derived, schema: Schema, contract: Contrac
     from dpmodels.report.derived.shares import is_of_two
 
     is_alone = contract.is_table and not contract.users
-    return is_alone and type(moved) in (int, float) and 0 <= moved <= 1 and is_of_two(column, schema.columns)
+    return is_alone and _is_share(moved) and is_of_two(column, schema.columns)
+
+
+def _is_share(number: Any) -> bool:
+    return type(number) in (int, float) and 0 <= number <= 1
 
 
 def _are_shares(facts: Facts, column: Derived) -> bool:

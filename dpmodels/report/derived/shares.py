@@ -19,7 +19,7 @@ from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.columns import Datetime, Number, copy_of
+from dpmodels.contract.columns import Continuous, Datetime, Number, copy_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.derivation.reach import reach
@@ -29,14 +29,15 @@ from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unre
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
 from dpmodels.report.derived.counted import named_value
-from dpmodels.report.derived.means import CHANGED, counted_mean, known_means
+from dpmodels.report.derived.means import CHANGED, counted_mean, has_counted_mean, known_means
 from dpmodels.report.pair import Pair
 from dpmodels.report.within import DIGITS
 
 Facts = dict[str, Any]
 Interval = Number | Datetime
-IN_GROUPS = "rank_distance_in_groups"
-"""What a report calls by how much quantiles may move in groups of two columns."""
+IN_GROUPS, TO_COUNTED = "rank_distance_in_groups", "rank_distance_to_counted"
+"""What a report calls by how much quantiles may move in groups of two columns; and how far those of a derived column
+are in the synthetic rows from those of the column that is counted in its place."""
 MOST_IN_GROUPS = 0.1
 """Beyond it the values within a group decide what a formula gives, and no error of it is stated."""
 MOST_POINTS = 2**40
@@ -83,7 +84,10 @@ def derived_facts(
         two = sorted(map(places.__getitem__, column.operands))
         pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
         about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
-        known = known_within(column, columns, distances, about.get(IN_GROUPS), prefix)
+        copy = copy_of(name, local)
+        if copy and weights is None and "axis" in about:
+            about |= to_counted(local[copy], _decoded(local[copy], records, places[copy]), values)
+        known = known_within(column, columns, distances, about, prefix, copy)
         known |= known_means(column, columns, prefix)
         if mean_of is not None and "axis" in about and "mean" not in known:
             known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
@@ -113,27 +117,47 @@ def known_within(
     column: Derived,
     reported: Sequence[Mapping[str, Any]],
     distances: Sequence[Sequence[float]],
-    in_groups: float | None,
+    moved: Mapping[str, Any],
     prefix: str = "",
+    copy: str = "",
 ) -> dict[str, float]:
     """Return what the shares, or quantiles, of a derived column are within; nothing where that is not known.
 
     Of one column that it is looked up by, the shares hold; of one whose order its formula keeps, the quantiles. Of two
     columns it is what they are within together, in groups, with what the worse of them is within by itself, and how
-    far its values may move within these groups.
+    far its values may move within these groups. Of one that is counted beside, it is what that is within, and how far
+    the synthetic values of both are from each other, if that is less.
 
     Args:
         column: what it follows from.
         reported: what a report says of the columns that were measured.
         distances: of every two columns, as a report lists them.
-        in_groups: how far quantiles may move in groups of two columns; None where that was not looked at.
+        moved: how far quantiles may move in groups of two columns, and are from what is counted in place of it, under
+            ``IN_GROUPS`` and ``TO_COUNTED``; nothing where that was not looked at.
         prefix: what the names of the table's columns begin with in the report.
+        copy: the column that is counted in place of it; empty where none is.
     """
     place = {one["name"]: index for index, one in enumerate(reported)}
     names = [prefix + name for name in column.operands]
-    if not {*names} <= {*place}:
+    known = _of_operands(column, reported, distances, moved.get(IN_GROUPS), [place.get(name, -1) for name in names])
+    beside = reported[place[prefix + copy]] if copy and prefix + copy in place else {}
+    if TO_COUNTED not in moved or "released" not in beside or unresolved(beside):
+        return known
+    of_copy = round(min(1.0, rank_error(beside) + moved[TO_COUNTED]), DIGITS)
+    return {"quantiles_within": min(of_copy, known.get("quantiles_within", 1.0))}
+
+
+def _of_operands(
+    column: Derived,
+    reported: Sequence[Mapping[str, Any]],
+    distances: Sequence[Sequence[float]],
+    in_groups: float | None,
+    places: Sequence[int],
+) -> dict[str, float]:
+    """Return what a derived column is within by what it follows from; ``places`` of that in a report, -1 of none."""
+    operands = [reported[place] for place in places if place >= 0]
+    if len(operands) < len(places):
         return {}
-    operands = [reported[place[name]] for name in names]
     if any("released" not in one or unresolved(one) or "discovered_bounds" in one for one in operands):
         return {}
     errors = [rank_error(one) if one["ordered"] else likely_error(one) for one in operands]
@@ -142,11 +166,21 @@ def known_within(
             return {"shares_within": likely_error(operands[0])}
         keeps = is_monotone(str(column.formula)) or not operands[0]["ordered"]
         return {"quantiles_within": errors[0]} if keeps else {}
-    together = sorted(place[name] for name in names)
-    of_pair = [likely_of_pair(figures) for *places, figures in _split(distances) if places == together]
+    of_pair = [likely_of_pair(figures) for *two, figures in _split(distances) if two == sorted(places)]
     if not of_pair or in_groups is None or in_groups > MOST_IN_GROUPS:
         return {}
     return {"quantiles_within": round(min(1.0, of_pair[0] + max(errors) + in_groups), DIGITS)}
+
+
+def to_counted(copy: Any, drawn: pa.Array, values: pa.Array) -> Facts:
+    """Say how far the quantiles of a derived column are from those of what is counted in its place, in synthetic rows.
+
+    Nothing where values beyond the bounds of that were changed, since it is another column then.
+    """
+    if not isinstance(copy, Continuous) or copy.outside in CHANGED:
+        return {}
+    both = (np.where(np.isnan(one), -np.inf, one) for one in (as_numbers(copy, drawn), _as_floats(None, values)))
+    return {TO_COUNTED: round(_kolmogorov(*both), DIGITS)}
 
 
 def _split(distances: Sequence[Sequence[float]]) -> Iterator[tuple[float, float, Sequence[float]]]:
@@ -165,8 +199,10 @@ def _mean(
     copy = copy_of(name, local)
     beside: Facts = next((one["mean"] for one in columns if one["name"] == copy and "mean" in one), {})
     error = beside.get("expected_error")
-    mean = (beside["estimate"], error) if error else mean_of(name)
-    return counted_mean(column, local, columns, mean, drawn, copy) if mean else {}
+    known = counted_mean(column, local, columns, (beside["estimate"], error), drawn, copy) if error else {}
+    if not known and has_counted_mean(column, local, columns) and (mean := mean_of(name)):
+        return counted_mean(column, local, columns, mean, drawn)
+    return known
 
 
 def _decoded(column: Any, records: Records, place: int) -> pa.Array:

@@ -3,11 +3,15 @@
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from dpmodels.arrays import Whole
+from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.derived.counted import NULL
 from dpmodels.report.noisy_tables import PARTS, Counted, Counts
 
@@ -18,24 +22,46 @@ SECONDS = {DAY: 86_400, "h": 3600, "m": 60, "s": 1}
 """Seconds of each tick of dates, by numpy's name for it."""
 
 
-def cells_of(counted: Counted, groups: Sequence[str], column: str, as_category: bool = False) -> list[pa.Table]:
-    """Return the cells of a column beside those of the columns that make groups, a table for each term of its formula.
+class Way(NamedTuple):
+    """Tables that the mean of a column by groups follows from: the sum of the means of each.
 
-    Of a column that follows from others they are several where its formula is a sum of terms whose columns are counted
-    by themselves: the mean of it is the sum of theirs. ``as_category`` asks for the values of a column as they are
-    called, also where they are numbers.
-
-    Raises:
-        Unsuitable: the release has not counted what is needed together.
+    Attributes:
+        tables: one for each term of its formula, or one alone.
+        merged: the cell of each fine one of every column that was counted for the first. Shapes: [fine cells].
     """
-    terms = [""] if as_category else counted.terms(groups, column)
-    return [_beside(counted, groups, column, term) for term in terms]
+
+    tables: list[pa.Table]
+    merged: dict[str, Whole]
 
 
-def _beside(counted: Counted, groups: Sequence[str], column: str, term: str) -> pa.Table:
+def ways_of(counted: Counted, groups: Sequence[str], column: str, as_category: bool = False) -> list[Callable[[], Way]]:
+    """Return what reads the cells of a column beside those of the columns that make groups, by every table to be tried.
+
+    A column that follows from others is counted as it is, or by its formula, or term by term. ``as_category`` asks for
+    the values of a column as they are called, also where they are numbers. What is returned raises ``Unsuitable`` where
+    the release has not counted what is needed together, or tells too little.
+    """
+    ways = list[Callable[[], Way]]()
+    for terms in [[""]] if as_category else counted.ways(groups, column):
+        names = list(groups) if terms[0] else [*groups, column]
+        tables = counted.tables(names, terms[0]) if len(terms) == 1 and not as_category else []
+        ways += [partial(_way, counted, groups, column, terms, of) for of in (*tables, *([None] * (not tables)))]
+    return ways
+
+
+def _way(
+    counted: Counted, groups: Sequence[str], column: str, terms: Sequence[str], of: tuple[str, NoisyTable] | None
+) -> Way:
+    parts = [_beside(counted, groups, column, term, of) for term in terms]
+    return Way([table for table, _ in parts], parts[0][1])
+
+
+def _beside(
+    counted: Counted, groups: Sequence[str], column: str, term: str, of: tuple[str, NoisyTable] | None = None
+) -> tuple[pa.Table, dict[str, Whole]]:
     """Lay the cells of groups out beside a column, or beside what a term of its formula gives."""
     names = [*groups, column]
-    cells = counted.cells(groups if term else names, groups, term)
+    cells = counted.cells(groups if term else names, groups, term, of)
     columns = _columns(cells.counts, names)
     for name, labels in cells.groups.items():
         columns[name] = pa.array(labels, pa.string()).dictionary_encode()
@@ -46,7 +72,7 @@ def _beside(counted: Counted, groups: Sequence[str], column: str, term: str) -> 
         for figure, values in cells.moments._asdict().items():
             columns[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
     ordered = sorted(columns, key=lambda name: names.index(name) if name in names else len(names))
-    return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names))
+    return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names)), cells.merged
 
 
 def tidy(counts_of: Counts) -> pa.Table:

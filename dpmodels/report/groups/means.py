@@ -7,11 +7,12 @@ where values lie inside a cell, sqrt(sum (c d / 2)^2) / sum c; derived/counted.p
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from dpmodels.contract.columns import copy_of
 from dpmodels.errors import Unsuitable
 from dpmodels.report.derived.counted import INSIDE
 from dpmodels.report.groups.cells import apart
@@ -33,6 +34,8 @@ DOUBTED = "the report says to use no mean of the column: noise hides values far 
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
+Facts = Mapping[str, Any]
+T = TypeVar("T")
 EPOCH = "1970-01-01"
 """The moment that means of dates are reckoned from, in seconds."""
 SPLIT = (
@@ -95,14 +98,46 @@ def means_of_groups(
     return _judged(_added(terms, column), is_dated)
 
 
-def doubted(groups: "pd.DataFrame", facts: Mapping[str, Any], column: str) -> "pd.DataFrame":
-    """Give each mean that has no reason the one of its column, or of one that it follows from, to use no mean of it.
+def best_of(ways: Iterable[Callable[[], "tuple[pd.DataFrame, T]"]]) -> "tuple[pd.DataFrame, T]":
+    """Return the means that tell most groups, and of these with the least error, with what else belongs to them.
 
-    ``facts`` are those of a report; where there are none, nothing is doubted.
+    ``ways``: each returns means by another table.
+
+    Raises:
+        Unsuitable: none of the tables tells means.
     """
-    follows = [one["follows"] for one in facts.get("derived", ()) if one["name"] == column]
-    names = {column, *(name for each in follows for name in each)}
-    about = [one for one in (*facts.get("columns", ()), *facts.get("derived", ())) if one["name"] in names]
+    made, faults = list[tuple["pd.DataFrame", T]](), list[Unsuitable]()
+    for way in ways:
+        try:
+            made.append(way())
+        except Unsuitable as fault:
+            faults.append(fault)
+    if not made:
+        raise faults[0]
+    return min(made, key=lambda one: _error(one[0]))
+
+
+def _error(means: "pd.DataFrame") -> tuple[int, float]:
+    """Return what means are chosen by: how many groups have one, and what these are within, weighed by their rows."""
+    known = means[means["mean"].notna()]
+    within = known["within"].dt.total_seconds() if hasattr(known["within"], "dt") else known["within"]
+    return -len(known), float((within * known["count"]).sum() / max(known["count"].sum(), 1.0))
+
+
+def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -> "pd.DataFrame":
+    """Give each mean that has no reason the one of the report to use no mean of what is counted for it.
+
+    Of a derived column that is what it follows from, also where another column is counted in its place.
+
+    Args:
+        groups: the means.
+        facts: those of a report; where there are none, nothing is doubted.
+        column: what they are the means of.
+        columns: those of the schema.
+    """
+    derived = next((name for name in columns if copy_of(name, columns) == column), column)
+    names = getattr(columns.get(derived), "operands", (column,))
+    about = [one for one in facts.get("columns", ()) if one["name"] in names]
     if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
         groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
     return groups

@@ -8,14 +8,15 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
@@ -26,8 +27,8 @@ from dpmodels.pages.figures.group_means import are_apart
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import labels_of
-from dpmodels.report.groups.cells import cells_of
-from dpmodels.report.groups.means import Names, doubted, means_of_groups
+from dpmodels.report.groups.cells import Way, ways_of
+from dpmodels.report.groups.means import Names, best_of, doubted, means_of_groups
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
@@ -48,7 +49,7 @@ class Drawn(NamedTuple):
 
     labels: list[list[str]]
     keys: list[str]
-    rows: Any
+    rows: Whole
 
 
 def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) -> list[dict[str, Any]]:
@@ -60,19 +61,16 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
         records: synthetic rows.
         facts: what the report says of columns and pairs.
     """
-    stated = list[dict[str, Any]]()
-    groups, values = dict[str, Drawn | None](), dict[str, Floats]()
-    drawn = {*pairs_of(counted.columns, facts, "tables")}
-    for column, by in islice(pairs_of(counted.columns, facts), MOST_TRIED):
-        if by not in groups:
-            groups[by] = _drawn(counted, codec, records, by, column)
-        if (made := groups[by]) is None or len(stated) == MOST_TABLES:
-            continue
+    stated, values = list[dict[str, Any]](), dict[str, Floats]()
+    drawn, cells = {*pairs_of(counted.columns, facts, "tables")}, codec.to_cells(records).astype(np.int64)
+    for column, by in pairs_of(counted.columns, facts)[:MOST_TRIED]:
+        if len(stated) == MOST_TABLES:
+            break
         try:  # no mean is worth a hand-off that was paid for
             if column not in values:
                 values[column] = _values(counted.columns, codec, records, column)
-            means = _stated(counted, column, by, made, values[column], facts)
-        except (ValueError, ArithmeticError, pa.ArrowException):
+            means = _stated(counted, codec, cells, (column, by), values[column], facts)
+        except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
             continue
         if means and ((column, by) in drawn or are_apart(means["groups"])):
             stated.append(means)
@@ -96,22 +94,39 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts, of: str = "") -> list[tup
 
 
 def _in_groups(columns: Mapping[str, Any], counted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield numbers and the columns that make groups of them, of columns two of which were counted together."""
+    """Yield numbers and the columns that make groups of them, of columns two of which were counted together.
+
+    Of a column that is counted in the place of a derived one, and handed to nobody, it is the derived one.
+    """
     dropped, beside_each = helpers(columns), dict[str, list[str]]()
     for pair in counted:
-        for one, other in (pair, pair[::-1]):
-            beside_each.setdefault(one, []).append(other)
+        for one, base in (pair, pair[::-1]):
+            beside_each.setdefault(base, []).append(one)
+            if _makes_groups(base, columns, dropped):
+                followed = _counted_for(one, columns) if one in dropped else one if is_amount(one, columns) else ""
+                yield from ((followed, by) for by in _groups_of(base, columns) if followed)
     for base, others in beside_each.items():
-        if base not in columns or isinstance(columns[base], Continuous) or base in dropped:
-            continue
-        looked_up = [name for name, one in columns.items() if _is_looked_up(one) and one.operands == (base,)]
-        for by in (base, *looked_up):
-            yield from ((one, by) for one in others if is_amount(one, columns) and one not in dropped)
-            yield from ((one, by) for one in _following(columns, {base, *others}, base))
+        if _makes_groups(base, columns, dropped):
+            following = list(_following(columns, {base, *others}, base))
+            yield from ((one, by) for by in _groups_of(base, columns) for one in following)
 
 
-def _is_looked_up(column: Any) -> bool:
-    return isinstance(column, Derived) and column.values is not None
+def _makes_groups(base: str, columns: Mapping[str, Any], dropped: Collection[str]) -> bool:
+    """Tell whether the values of a column are groups that somebody receives."""
+    return base in columns and base not in dropped and not isinstance(columns[base], Continuous)
+
+
+def _groups_of(base: str, columns: Mapping[str, Any]) -> list[str]:
+    """Name a column, and those that are looked up by it."""
+    is_by_it = (
+        isinstance(one, Derived) and one.values is not None and one.operands == (base,) for one in columns.values()
+    )
+    return [base, *(name for name, so in zip(columns, is_by_it, strict=True) if so)]
+
+
+def _counted_for(copy: str, columns: Mapping[str, Any]) -> str:
+    """Name the derived number that a column is counted in the place of; empty if it is in the place of none."""
+    return next((name for name in columns if copy_of(name, columns) == copy and name != copy), "")
 
 
 def is_amount(name: str, columns: Mapping[str, Any]) -> bool:
@@ -133,35 +148,22 @@ def _following(columns: Mapping[str, Any], counted: set[str], base: str) -> Iter
             yield name
 
 
-def _drawn(counted: Counted, codec: Codec, records: Records, by: str, column: str) -> Drawn | None:
-    """Return the groups that a column makes, as they are counted beside a number; None where they are too many."""
+def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mapping[str, Whole]) -> Drawn:
+    """Return the groups that a column makes, as they are counted.
+
+    Shapes: cells, those of the synthetic rows, [B, columns]; ``merged`` the counted cell of each of a column's.
+    """
     follows = counted.columns[by]
     base = follows.operands[0] if isinstance(follows, Derived) else by
-    other = codec.columns[base]
-    numbers = [name for name in _bases(counted.columns, column) if name != base]
-    best = next((one for name in numbers if (one := counted.over([base, name])) is not None), None)
-    if best is None:
-        return None
-    merge = best[1].cells_of[best[1].names.index(base)]
-    cells = codec.to_cells(records)[:, list(codec.columns).index(base)]
-    groups = int(merge.max()) + 1
-    fine = [np.flatnonzero(merge == group) for group in range(groups)]
+    other, merge = codec.columns[base], merged[base]
+    fine = [np.flatnonzero(merge == group) for group in range(int(merge.max()) + 1)]
     keys = [OF_CATEGORIES.join(cell_label(other, int(cell)) for cell in each) for each in fine]
-    labels, rows = group_labels(other, merge), merge[cells]
+    labels, rows = group_labels(other, merge), merge[cells[:, list(codec.columns).index(base)]]
     if isinstance(follows, Derived):
-        try:
-            called = labels_of(follows, merge, counted.values)
-        except Unsuitable:
-            return None
+        called = labels_of(follows, merge, counted.values)
         keys = list(dict.fromkeys(called))
         labels, rows = [[key] for key in keys], np.array([keys.index(one) for one in called])[rows]
-    return Drawn(labels, keys, rows) if len(keys) <= MOST_GROUPS else None
-
-
-def _bases(columns: Mapping[str, Any], column: str) -> Sequence[str]:
-    """Name the columns that are counted for a number: itself, or those that it follows from."""
-    follows, copy = columns[column], copy_of(column, columns)
-    return (copy,) if copy else follows.operands if isinstance(follows, Derived) else (column,)
+    return Drawn(labels, keys, rows)
 
 
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
@@ -181,17 +183,27 @@ def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: 
 
 
 def _stated(
-    counted: Counted, column: str, by: str, drawn: Drawn, values: Floats, facts: Facts
+    counted: Counted, codec: Codec, cells: Whole, pair: tuple[str, str], values: Floats, facts: Facts
 ) -> dict[str, Any] | None:
-    """State the means of one column by another, with those of the synthetic rows; None where counts tell too little."""
+    """State the means of a column by another, with those of the synthetic rows; None where counts tell too little.
+
+    Shapes: cells, those of the synthetic rows, [B, columns]; their values, [B].
+
+    Raises:
+        Unsuitable: the two were not counted together.
+    """
+    column, by = pair
     names = Names.of(column, [by, column])
-    try:
-        tables = [one.to_pandas(date_as_object=False) for one in cells_of(counted, [by], column)]
-        means = doubted(means_of_groups(tables, [by], column, names), facts, column)
-    except Unsuitable:
-        return None
+
+    def means_by(way: Callable[[], Way]) -> tuple[Any, dict[str, Whole]]:
+        tables, merged = way()
+        frames = [one.to_pandas(date_as_object=False) for one in tables]
+        return means_of_groups(frames, [by], column, names), merged
+
+    means, merged = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
+    means, drawn = doubted(means, facts, column, counted.columns), _drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
-    if not {*map(str, means.index)} <= {*places} or means["mean"].notna().sum() < 2:
+    if len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places} or means["mean"].notna().sum() < 2:
         return None
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     for key, mean in zip(map(str, means.index), means.to_dict("records"), strict=True):
@@ -203,7 +215,7 @@ def _stated(
                 "share": round(max(mean["count"], 0.0) / in_all, DIGITS),
                 "released": beside(mean["mean"], mean["within"]) if is_known else None,
                 "within": float(f"{mean['within']:.3g}") if is_known else None,
-                "synthetic": float(f"{of_group.mean():.6g}") if np.isfinite(of_group).any() else None,
+                "synthetic": float(f"{of_group.mean():.6g}") if len(of_group) else None,
                 "reason": mean["reason"],
             }
         )
