@@ -184,7 +184,7 @@ def _are_classes(classes: Sequence[Any], labels: Sequence[str]) -> bool:
     """Tell whether the classes that have rates are some of the target's, each once; of two classes one has."""
     number = len([label for label in labels if label != "null"])
     most = 1 if number <= 2 else min(number, MOST_CLASSES)
-    return all(one in labels for one in classes) and len({*classes}) == len(classes) in (1, most)
+    return all(one in labels for one in classes) and len({*classes}) == len(classes) == most
 
 
 def _is_of_class(other: Any, columns: Sequence[Facts]) -> bool:

@@ -20,6 +20,7 @@ from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
 from dpmodels.methods.quick import QUICK, quick
 from dpmodels.pages.page import LAYOUT
+from dpmodels.report.groups.means import DROWNED
 from dpmodels.report.within import NAMED
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import Json, forged, rewritten
@@ -166,6 +167,12 @@ def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[
         lambda groups: groups[0]["groups"][0].update(within=-0.1),
         lambda groups: groups[0]["groups"][0].update(synthetic=-1e6),
         lambda groups: groups[0]["groups"][0].update(share=0.99),
+        lambda groups: groups[0]["groups"][0].update(released=-0.01),
+        lambda groups: groups[0].update(groups=[{**groups[0]["groups"][0], "share": 1.0}]),
+        lambda groups: groups[0]["groups"][0].update(reason=DROWNED),
+        lambda groups: [one.update(synthetic=0.1) for one in groups[0]["groups"]],
+        lambda groups: [one.update(released=99.0, within=0.5) for one in groups[0]["groups"]],
+        lambda groups: groups[0]["groups"][0].update(labels=groups[0]["groups"][1]["labels"]),
     ],
 )
 def test_means_by_groups_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:

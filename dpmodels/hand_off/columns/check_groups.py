@@ -1,17 +1,20 @@
 """Check the means by groups of a report: they are of pairs that were counted, and lie where their columns reach."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.columns import Continuous, Derived
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.columns.check_columns import are_groups
+from dpmodels.hand_off.columns.check_columns import MORE, are_groups
 
 Facts = Mapping[str, Any]
-ROUNDED = 1e-4
-"""By how much a figure, or a sum of shares, may miss what it is by its rounding."""
+ROUNDED, ROUNDED_VALUE = 1e-4, 1e-5
+"""By how much a sum of shares, and a figure as a part of the largest, may miss what it is by its rounding."""
+MOST_OFF, DRAWN_APART = 4, 0.1
+"""Times what a mean is within that noise may put it off; and standard deviations by which the first synthetic rows may
+miss the mean of all."""
 KEYS = {"labels", "share", "released", "within", "synthetic", "reason"}
 """What is said of a group."""
 
@@ -38,17 +41,44 @@ def are_means(report: Facts, table: Schema) -> bool:
     return (
         len({*pairs}) == len(pairs) <= MOST_TABLES
         and (not pairs or {*pairs} <= {*pairs_of(table.columns, report)})
-        and all(_are_means(one, table) for one in means)
+        and all(_are_means(one, table, report) for one in means)
     )
 
 
-def _are_means(means: Facts, table: Schema) -> bool:
+def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
+    """Tell whether the means of a column by groups can be, and lie on both sides of that of all rows.
+
+    They are those of parts of its rows, so that of all is between them: of the synthetic rows but for the first of
+    these, which are looked at, and of the real ones within the noise.
+    """
+    from dpmodels.report.groups.stated import LEAST
+
     low, high = _ends(table.columns[means["column"]], table)
-    slack = ROUNDED * max(1.0, abs(low), abs(high))
+    slack = ROUNDED_VALUE * max(1.0, abs(low), abs(high))
     groups = means["groups"]
-    return all(_is_mean(one, low - slack, high + slack) for one in groups) and abs(
-        sum(one["share"] for one in groups) - 1
-    ) <= ROUNDED * len(groups)
+    known = [one for one in groups if one["released"] is not None]
+    return (
+        all(_is_mean(one, low - slack, high + slack) for one in groups)
+        and len(known) >= LEAST
+        and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
+        and _are_about(means["column"], groups, known, report, slack)
+    )
+
+
+def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], report: Facts, slack: float) -> bool:
+    """Tell whether the mean of all rows, where a report states it, is between those of groups."""
+    every = {one["name"]: one for one in (*report["columns"], *report.get("derived", ()))}
+    mean = every.get(column, {}).get("mean")
+    drawn = [one["synthetic"] for one in groups if one["synthetic"] is not None]
+    if not mean or len(known) < len(groups):
+        return True
+    off = MOST_OFF * (mean["expected_error"] or 0.0) + slack
+    ends = [one["released"] + sign * MOST_OFF * one["within"] for sign in (-1, 1) for one in known]
+    some = DRAWN_APART * mean.get("synthetic_stddev", math.inf) + slack
+    synthetic = mean.get("synthetic", drawn[0] if drawn else 0.0)
+    return min(ends) - off <= mean["estimate"] <= max(ends) + off and (
+        not drawn or min(drawn) - some <= synthetic <= max(drawn) + some
+    )
 
 
 def _ends(column: Any, table: Schema) -> tuple[float, float]:
@@ -62,11 +92,14 @@ def _ends(column: Any, table: Schema) -> tuple[float, float]:
 
 
 def _is_mean(group: Facts, low: float, high: float) -> bool:
+    from dpmodels.report.groups.means import UNKNOWN
+
     figures = [group[key] for key in ("released", "within", "synthetic") if group[key] is not None]
     values = [group[key] for key in ("released", "synthetic") if group[key] is not None]
     return (
         all(type(one) in (int, float) and math.isfinite(one) for one in (*figures, group["share"]))
         and (group["released"] is None) == (group["within"] is None)
+        and not (group["reason"] in UNKNOWN and group["released"] is not None)
         and all(low <= one <= high for one in values)
         and (group["within"] or 0) >= 0
         and 0 <= group["share"] <= 1 + ROUNDED
@@ -80,6 +113,9 @@ def _are_groups(by: str, labels: Any, report: Facts, table: Schema) -> bool:
 
     column = table.columns[by]
     if by not in table.modelled and not isinstance(column, Derived):
+        return False
+    named = [label for one in labels for label in one if not MORE.fullmatch(label)]
+    if len({*named}) < len(named):
         return False
     if isinstance(column, Derived):
         return all(len(one) == 1 and one[0] in (*names_of_values(column), "null") for one in labels)

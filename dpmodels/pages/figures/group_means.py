@@ -4,6 +4,7 @@ Privacy: post-processing of a publishable report.
 """
 
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
@@ -27,14 +28,20 @@ HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows",
 
 def told_apart(report: Facts) -> list[str]:
     """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against."""
-    return [f"{one['column']} by {one['by']}" for one in report.get("groups", ()) if are_apart(one["groups"])]
+    groups = report.get("groups", ())
+    return [f"{one['column']} by {one['by']}" for one in groups if are_apart(one["groups"], len(groups))]
 
 
-def are_apart(groups: Sequence[Facts]) -> bool:
-    """Tell whether the intervals of two means do not meet, of those that nothing speaks against."""
+def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
+    """Tell whether the intervals of two means do not meet, widened as so many ``pairs`` of columns need (Bonferroni).
+
+    It is looked at groups of which nothing speaks against the mean.
+    """
     relied = [one for one in groups if not one["reason"] and one["released"] is not None]
-    highest = max((one["released"] - one["within"] for one in relied), default=0.0)
-    return bool(highest > min((one["released"] + one["within"] for one in relied), default=0.0))
+    compared = max(len(relied) * (len(relied) - 1) // 2 * pairs, 1)
+    wider = NormalDist().inv_cdf(1 - 0.025 / compared) / NormalDist().inv_cdf(0.975)
+    highest = max((one["released"] - wider * one["within"] for one in relied), default=0.0)
+    return bool(highest > min((one["released"] + wider * one["within"] for one in relied), default=0.0))
 
 
 def mean_figures(report: Facts) -> list[Figure]:

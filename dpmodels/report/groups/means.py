@@ -33,6 +33,7 @@ ROUGH = 0.2
 DOUBTED = "the report says to use no mean of the column: noise hides values far out"
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
+UNKNOWN = (DROWNED, BEYOND)
 REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
 Facts = Mapping[str, Any]
 T = TypeVar("T")
@@ -201,7 +202,7 @@ def _judged(term: Term, is_dated: bool) -> "pd.DataFrame":
     inside = (whole**2 - noise**2) ** 0.5
     mean = _moved_in(mean, INTERVAL * whole, values)
     reason = _reasons(mean, whole, values, is_dated)
-    lost = reason.isin((DROWNED, BEYOND))
+    lost = reason.isin(UNKNOWN)
     figures = {"mean": mean, "within": INTERVAL * whole, "standard_error": whole, "count": term.groups["count"]}
     means = pd.DataFrame(figures | {"reason": reason, "noise": noise, "inside": inside})
     means.loc[lost, ["mean", *ERRORS]] = float("nan")

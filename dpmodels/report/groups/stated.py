@@ -1,8 +1,8 @@
 """The means that a report states by groups: of numbers by the categories that they were counted beside.
 
-First are the pairs that the report draws; of others it is those whose groups are told apart. A column that follows from
-others is among them where all that it follows from was counted beside the groups; groups are made by columns that are
-looked up, too.
+First are the pairs that a workload names, and those with the target; of others it is those whose groups differ by more
+than noise makes of so many pairs. A column that follows from others is among them where all that it follows from was
+counted beside the groups; groups are made by columns that are looked up, too.
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
@@ -10,7 +10,7 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +33,9 @@ from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
 
-MOST_TABLES, MOST_GROUPS, MOST_TRIED = 24, 64, 96
-"""Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most."""
+MOST_TABLES, MOST_GROUPS, MOST_TRIED, LEAST = 24, 64, 96, 2
+"""Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most; and
+groups of which a mean is known, at least."""
 Facts = Mapping[str, Any]
 
 
@@ -62,8 +63,9 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
         facts: what the report says of columns and pairs.
     """
     stated, values = list[dict[str, Any]](), dict[str, Floats]()
-    drawn, cells = {*pairs_of(counted.columns, facts, "tables")}, codec.to_cells(records).astype(np.int64)
-    for column, by in pairs_of(counted.columns, facts)[:MOST_TRIED]:
+    pairs, cells = pairs_of(counted.columns, facts), codec.to_cells(records).astype(np.int64)
+    tried = dict(islice(pairs.items(), MOST_TRIED))
+    for (column, by), is_named in tried.items():
         if len(stated) == MOST_TABLES:
             break
         try:  # no mean is worth a hand-off that was paid for
@@ -72,25 +74,30 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
             means = _stated(counted, codec, cells, (column, by), values[column], facts)
         except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
             continue
-        if means and ((column, by) in drawn or are_apart(means["groups"])):
+        if means and (is_named or are_apart(means["groups"], list(tried.values()).count(False))):
             stated.append(means)
     return stated
 
 
-def pairs_of(columns: Mapping[str, Any], facts: Facts, of: str = "") -> list[tuple[str, str]]:
+def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], bool]:
     """List what a report may state means of: a number, or what follows from numbers, and a column that makes groups.
+
+    With each stands whether a workload names the two, or one of them is the target: it is stated whatever the means
+    are. Of others only those are that differ by more than noise makes of so many pairs, since noise would choose them.
 
     Args:
         columns: those of the schema.
         facts: what the report says of columns and pairs.
-        of: whether the pairs are the drawn ``tables`` alone, or all of which it states ``distances``; empty for both,
-            those that are drawn first.
     """
     pairs, names = facts["pairs"] or {}, [one["name"] for one in facts["columns"]]
-    places = {"tables": [one["columns"] for one in pairs.get("tables", ())]}
-    places["distances"] = [one[:2] for one in pairs.get("distances", ())]
-    known = [_in_groups(columns, [(names[a], names[b]) for a, b in places[key]]) for key in places if of in ("", key)]
-    return list(dict.fromkeys(chain.from_iterable(known)))
+    drawn, every = (
+        [one["columns"] for one in pairs.get("tables", ())],
+        [one[:2] for one in pairs.get("distances", ())],
+    )
+    named = [*drawn[: pairs.get("asked_for", 0)], *(one for one in every if pairs.get("target") in one)]
+    known = dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
+    others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
+    return known | {pair: False for pair in others if pair not in known}
 
 
 def _in_groups(columns: Mapping[str, Any], counted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -203,12 +210,12 @@ def _stated(
     means, merged = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
     means, drawn = doubted(means, facts, column, counted.columns), _drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
-    if len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places} or means["mean"].notna().sum() < 2:
-        return None
+    if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
+        return None  # two groups are called alike, such as a category "null" and the rows that have none
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     for key, mean in zip(map(str, means.index), means.to_dict("records"), strict=True):
         of_group = values[(drawn.rows == places[key]) & np.isfinite(values)]
-        is_known = math.isfinite(mean["mean"])
+        is_known = math.isfinite(mean["mean"]) and math.isfinite(mean["within"])
         lines.append(
             {
                 "labels": drawn.labels[places[key]],
@@ -219,4 +226,5 @@ def _stated(
                 "reason": mean["reason"],
             }
         )
-    return {"column": column, "by": by, "groups": lines}
+    known = sum(one["released"] is not None for one in lines)
+    return {"column": column, "by": by, "groups": lines} if known >= LEAST else None
