@@ -153,10 +153,16 @@ def _of_figure(error: PartOff) -> Judgement:
 
 
 def _rates(known: Known) -> Cells:
-    """Judge the rates of the target by each column, in points, and say where noise hides that they differ."""
+    """Judge the rates of the target by each column, in points, and say where noise hides that they differ.
+
+    Those by a column that a rule of the schema relates to the target are no finding, and have no judgement.
+    """
     if not known.report.get("rates"):
         return {}
     parts, worst, hidden = parts_of_rates(known.report, known.relations, known.likely)
     marks = {name: PALE * (name in with_few(known.report)) + HIDDEN * (name in hidden) for name in worst}
     points = {name: percent_up(error)[:-1].strip() + marks[name] for name, error in worst.items()}
-    return {name: (_judged(part, points[name], NEAR, MIDDLE),) for name, part in parts.items()}
+    target, columns = known.report["rates"]["target"], known.report["columns"]
+    related = [pair for pair, one in known.relations.items() if one.by_rule and target in pair]
+    ruled = {columns[place]["name"] for pair in related for place in pair}
+    return {name: (_judged(part, points[name], NEAR, MIDDLE),) for name, part in parts.items() if name not in ruled}

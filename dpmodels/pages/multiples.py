@@ -19,6 +19,7 @@ from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_ra
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, histogram
 from dpmodels.pages.uses import MOST_ABSENT
@@ -217,10 +218,10 @@ def _share(column: Facts, index: int) -> str:
 
 def pairs_figure(facts: Facts) -> Figure | None:
     """Draw how far off every two columns are at most in nineteen releases of twenty, and list them, the worst first."""
-    listed = (facts.get("pairs") or {}).get("distances")
-    if not listed:
+    names, dropped = [one["name"] for one in facts["columns"]], not_handed_over(facts)
+    every = (facts.get("pairs") or {}).get("distances", ())
+    if not (listed := [pair for pair in every if not dropped & {names[place] for place in pair[:2]}]):
         return None
-    names = [one["name"] for one in facts["columns"]]
     shown = sorted({place for pair in listed for place in pair[:2]})
     places = {place: index for index, place in enumerate(shown)}
     cells = [(places[second], places[first], likely_of_pair(figures)) for first, second, *figures in listed]
@@ -275,7 +276,10 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     end = max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
     end = 1.0 if end > HALF else end
     records = float(facts.get("released_records") or 0)
-    clearest = sorted(rates["columns"], key=lambda one: _clearness(one, records))
+    related = {pair for pair, one in relations(facts).items() if one.by_rule and rates["target"] in pair}
+    ruled, dropped = {place for pair in related for place in pair}, not_handed_over(facts)
+    received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
+    clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
     drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]
     return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end)
 

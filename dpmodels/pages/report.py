@@ -158,7 +158,10 @@ def _by_groups(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rates": rates,
         "without_outcome": without_outcome(facts),
-        "classes": sorted(class_figures(facts), key=lambda figure: places[figure.title]),
+        "classes": sorted(
+            (figure for figure in class_figures(facts) if figure.title in places),
+            key=lambda figure: places[figure.title],
+        ),
         "class_names": class_names(facts),
         "groups": mean_figures(facts),
     }

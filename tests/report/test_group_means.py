@@ -118,6 +118,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     first, second = mean_figures(some)
     assert "bar rest" not in first.svg
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
+    assert second.svg.count("not known") == 1
     assert [row[-1] for row in second.rows] == [DROWNED, WIDE, WIDE]
     assert second.rows[0][1:4] == ("", "", "")
     assert "price by city" in told_apart(facts)

@@ -9,6 +9,7 @@ from typing import Any
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.relations import Relation, likely_relations, relations
 from dpmodels.pages.maps import stairs
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
@@ -23,10 +24,11 @@ def dependence_figures(report: Facts) -> list[Figure]:
     """Draw the dependence of all pairs of which noise does not hide it; none of fewer than two such pairs."""
     every = relations(report)
     likely = likely_relations(report)
+    names, dropped = [one["name"] for one in report["columns"]], not_handed_over(report)
+    every = {pair: one for pair, one in every.items() if not dropped & {names[place] for place in pair}}
     shown = {pair: one for pair, one in every.items() if one.is_certain or one.by_rule or pair in likely}
     if len(shown) < 2:
         return []
-    names = [one["name"] for one in report["columns"]]
     order = sorted({place for pair in every for place in pair})
     places = {place: index for index, place in enumerate(order)}
     full = max(LEAST, *(max(one.released, one.synthetic) for one in shown.values()))

@@ -52,13 +52,11 @@ def mean_figures(report: Facts) -> list[Figure]:
 
 def _drawn(means: Facts, column: Facts) -> Figure:
     """Draw the means of a column in each group of another."""
-    title, groups = (
-        f"{means['column']} by {means['by']}",
-        [one for one in means["groups"] if one["released"] is not None],
-    )
-    order = sorted(groups, key=lambda one: -one["share"])[:DRAWN]
+    title, groups = f"{means['column']} by {means['by']}", means["groups"]
+    order = sorted(groups, key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
     shown = [one for one in groups if one in order]
-    relied = [one for one in shown if not one["reason"]] or shown
+    known = [one for one in shown if one["released"] is not None]
+    relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
     rows = tuple(_row(one, column) for one in means["groups"])
@@ -88,18 +86,19 @@ def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
 
 def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
     """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
+    known = [one for one in groups if one["released"] is not None]
     values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
     reach = (max(values) - min(values)) * FAR or 1.0
-    low = max(min(one["released"] - one["within"] for one in groups), min(values) - reach)
-    high = min(max(one["released"] + one["within"] for one in groups), max(values) + reach)
+    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
+    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
     low, high = min(low, min(values)), max(high, max(values))
     span = high - low or 1.0
 
     def x(value: float) -> float:
         return float(HALF + (WIDTH - 2 * HALF) * min(max((value - low) / span, 0.0), 1.0))
 
-    whole = sum(one["share"] for one in groups) or 1.0
-    middle = sum(one["share"] * one["released"] for one in groups) / whole
+    whole = sum(one["share"] for one in known) or 1.0
+    middle = sum(one["share"] * one["released"] for one in known) / whole
     room = int((WIDTH - 2.6 * FIGURE) / LETTER)
     parts = [words(WIDTH - FIGURE, NAME, "released", "end"), words(WIDTH, NAME, "synthetic", "end", "second")]
     lines = [18.0 + LINE * index + NAME + 5 for index in range(len(groups))]
@@ -109,20 +108,26 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
         label = OF_CATEGORIES.join(one["labels"])
         parts += [
             fitted(0, y - 5, label, room, "start", "label"),
-            words(
-                WIDTH - FIGURE, y - 5, f"{released} \N{PLUS-MINUS SIGN} {within}" if one["within"] else released, "end"
-            ),
+            words(WIDTH - FIGURE, y - 5, _with_error(released, within), "end"),
             words(WIDTH, y - 5, synthetic, "end", "second"),
             box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
-            box(x(one["released"]) - HALF, y, 2 * HALF, THICK, "bar rest" if one["reason"] else "bar"),
-            _whisker(one, y + THICK / 2, x),
         ]
+        if one in known:
+            kind = "bar rest" if one["reason"] else "bar"
+            parts += [box(x(one["released"]) - HALF, y, 2 * HALF, THICK, kind), _whisker(one, y + THICK / 2, x)]
         if one["synthetic"] is not None:
             parts.append(path("mark", (f"M{number(x(one['synthetic']))} {number(y - 2)}v{number(THICK + 4)}",)))
     floor = 18.0 + LINE * len(groups)
     ends = (amount(column, low, span / 10), amount(column, high, span / 10))
     parts += [words(0, floor + NAME, ends[0], "start"), words(WIDTH, floor + NAME, ends[1], "end")]
-    return svg(floor + BENEATH, title, _described(groups, column), parts)
+    return svg(floor + BENEATH, title, _described(known, column), parts)
+
+
+def _with_error(released: str, within: str) -> str:
+    """Write a mean with what it is within, or that there is none."""
+    if not released:
+        return "not known"
+    return released if within.strip("0.") == "" else f"{released} \N{PLUS-MINUS SIGN} {within}"
 
 
 def _whisker(group: Facts, y: float, x: Any) -> Any:

@@ -86,9 +86,12 @@ def _stated(target: Modelled, counts: Floats) -> list[int]:
 
 
 def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:
-    """Return the group of each cell: categories by themselves while they are few, values in runs. Shapes: [cells]."""
+    """Return the group of each cell: categories by themselves while they are few, values in runs. Shapes: [cells].
+
+    Categories are in the order of the schema, in which the first of each cell stands.
+    """
     if not isinstance(column, Continuous) and len(counts) <= MOST_RATES:
-        return np.arange(len(counts))
+        return np.argsort(np.argsort([np.flatnonzero(merge == cell)[0] for cell in range(len(counts))]))
     return grouped(counts, states_of(column, merge), zero_of(column, merge))
 
 

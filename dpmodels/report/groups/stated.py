@@ -46,11 +46,13 @@ class Drawn(NamedTuple):
         labels: of each group, as ``group_labels`` has them.
         keys: what a table of cells calls each.
         rows: the place of each synthetic row's group. Shape: [B].
+        order: the places of the groups, as the schema lists their first values.
     """
 
     labels: list[list[str]]
     keys: list[str]
     rows: Whole
+    order: list[int]
 
 
 def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) -> list[dict[str, Any]]:
@@ -166,11 +168,13 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     fine = [np.flatnonzero(merge == group) for group in range(int(merge.max()) + 1)]
     keys = [OF_CATEGORIES.join(cell_label(other, int(cell)) for cell in each) for each in fine]
     labels, rows = group_labels(other, merge), merge[cells[:, list(codec.columns).index(base)]]
+    order = [int(place) for place in np.argsort([each[0] for each in fine])]
     if isinstance(follows, Derived):
         called = labels_of(follows, merge, counted.values)
-        keys = list(dict.fromkeys(called))
+        keys = list(dict.fromkeys(called[place] for place in order))
         labels, rows = [[key] for key in keys], np.array([keys.index(one) for one in called])[rows]
-    return Drawn(labels, keys, rows)
+        order = list(range(len(keys)))
+    return Drawn(labels, keys, rows, order)
 
 
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
@@ -213,7 +217,9 @@ def _stated(
     if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
         return None  # two groups are called alike, such as a category "null" and the rows that have none
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
-    for key, mean in zip(map(str, means.index), means.to_dict("records"), strict=True):
+    every = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
+    for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in every):
+        mean = every[key]
         of_group = values[(drawn.rows == places[key]) & np.isfinite(values)]
         is_known = math.isfinite(mean["mean"]) and math.isfinite(mean["within"])
         lines.append(
