@@ -110,6 +110,8 @@ class Report:
     def rates(self) -> "pd.DataFrame":
         """How often the target has a class in each group of every other column: a row for each class and group.
 
+        Columns of two classes that a workload names with another one have their rates by that, too.
+
         - ``rate_of``, the target and its class, such as ``married=true``; of three classes or more each has its rows,
           up to six; ``column`` and ``group``, which values;
         - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
@@ -125,10 +127,10 @@ class Report:
         from dpmodels.pages.figures.rate_groups import counting
         from dpmodels.pages.figures.rates import by_class, with_rows
 
-        rates = self.facts.get("rates") or {"columns": ()}
+        every = [*filter(None, [self.facts.get("rates")]), *self.facts.get("asked_rates", ())]
         names = [column["name"] for column in self.facts.get("columns", ())]
         rows: list[Sequence[Any]] = []
-        stated = [(of, one) for of in (by_class(rates) if rates["columns"] else ()) for one in of["columns"]]
+        stated = [(of, one) for rates in every for of in by_class(rates) for one in of["columns"]]
         for of, one in stated:
             rate_of, name = f"{names[of['target']]}={of['class']}", names[one["column"]]
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]

@@ -37,7 +37,7 @@ LONGEST = 1000
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
 TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
-TABLE |= {"rates", "derived", "groups"}
+TABLE |= {"rates", "derived", "groups", "asked_rates"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -129,6 +129,10 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
         "groups": are_called(report, table),
+        "asked_rates": all(
+            _are_rates(one, {*range(len(report["columns"]))}, table, report["columns"]) and "others" not in one
+            for one in report.get("asked_rates", ())
+        ),
         "synthetic_rows": are_figures(report["synthetic_rows"]),
         "released_records": are_figures(report["released_records"]),
         "map": _is_map(report.get("map"), contract),

@@ -14,7 +14,7 @@ from dpmodels.pages.figures.categories import absent
 from dpmodels.pages.figures.labels import brief, group_name, joined_groups
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rate_groups import counting
-from dpmodels.pages.figures.rates import whole_rate, with_rows, worst_rate
+from dpmodels.pages.figures.rates import class_share, whole_rate, with_rows, worst_rate
 from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
@@ -282,6 +282,18 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
     drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]
     return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end)
+
+
+def asked_rate_figures(facts: Facts) -> list[Figure]:
+    """Draw the rates of columns that are not the target, by those that a workload names with them."""
+    columns, figures = facts["columns"], list[Figure]()
+    for rates in facts.get("asked_rates", ()):
+        name, whole = columns[rates["target"]]["name"], class_share(facts, rates)
+        for one in rates["columns"]:
+            end = 1.0 if (end := max(_largest(one), whole, 1e-9)) > HALF else end
+            drawn = _rate(columns[one["column"]], one, (whole, end))
+            figures.append(replace(drawn, title=f"{name} = {rates['class']}, by {drawn.title}"))
+    return figures
 
 
 def _largest(rates: Facts) -> float:

@@ -35,7 +35,15 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import RATES, TABLES, multiples, pair_tables, pairs_figure, rate_figures
+from dpmodels.pages.multiples import (
+    RATES,
+    TABLES,
+    asked_rate_figures,
+    multiples,
+    pair_tables,
+    pairs_figure,
+    rate_figures,
+)
 from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
@@ -121,9 +129,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pairs=pairs,
         small=small,
         across=across(len(small)),
-        dependences=dependence_figures(facts),
-        pair_tables=pair_tables(facts),
-        **_by_groups(facts),
+        **_together(facts),
         at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
@@ -151,11 +157,13 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     )
 
 
-def _by_groups(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw the rates of the target by every other column, of one class and of all in the same order; and means."""
+def _together(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw pairs of columns, rates of the target by every other column, of one class and of all, and means."""
     rates = rate_figures(facts)
     places = {figure.title: place for place, figure in enumerate(rates[1] if rates else ())}
     return {
+        "dependences": dependence_figures(facts),
+        "pair_tables": pair_tables(facts),
         "rates": rates,
         "without_outcome": without_outcome(facts),
         "classes": sorted(
@@ -163,6 +171,7 @@ def _by_groups(facts: Mapping[str, Any]) -> dict[str, Any]:
             key=lambda figure: places[figure.title],
         ),
         "class_names": class_names(facts),
+        "asked_rates": asked_rate_figures(facts),
         "groups": mean_figures(facts),
     }
 

@@ -37,7 +37,7 @@ from dpmodels.report.fidelity import (
     noise_distance_95,
     number_moves,
 )
-from dpmodels.report.groups.rates import rates_of
+from dpmodels.report.groups.rates import asked_rates, rates_of
 from dpmodels.report.groups.stated import group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
@@ -266,12 +266,14 @@ def _derived(
 
 
 def _groups(release: Release, tally: CellTally, first: Sequence[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """State means by groups, of a table whose rows are all alike and whose pairs are drawn."""
+    """State means and rates by groups, of a table whose rows are all alike and whose pairs are drawn."""
     contract = release.line.contract
     if not contract.is_table or contract.users or not first or not (facts["pairs"] or {}).get("tables"):
         return {}
-    means = group_means(Counted(release), tally.codec, Records.concat(first), facts)
-    return {"groups": means} if means else {}
+    counted, records = Counted(release), Records.concat(first)
+    means = group_means(counted, tally.codec, records, facts)
+    rates = asked_rates(counted, tally.codec, tally.codec.to_cells(records).astype(np.int64), facts)
+    return ({"groups": means} if means else {}) | ({"asked_rates": rates} if rates else {})
 
 
 def _overview(contract: Contract, tally: CellTally) -> Schema:

@@ -9,18 +9,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import Unsuitable, near
+from dpmodels.report.groups.rates import YES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Groups = str | Sequence[str] | Mapping[str, object] | None
 """What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined."""
-YES = {
-    **dict.fromkeys(("yes", "y"), ("no", "n")), **dict.fromkeys(("true", "t", "1"), ("false", "f", "0")),
-    **dict.fromkeys(("ja", "j"), ("nein", "nee", "nej", "n")), **dict.fromkeys(("oui", "o"), ("non", "n")),
-    **dict.fromkeys(("si", "sí"), ("no", "n")),
-}  # fmt: skip
-"""Categories that stand for true, each with those that stand for false beside it."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOST_BINS = 1000
 LEAST = 1e-300

@@ -179,6 +179,7 @@ def derived(folder: Path) -> Path:
     formulas = {"decade": "age // 10", "weight": "age * dose"}
     content["columns"] |= {name: {"type": "derived", "formula": formula} for name, formula in formulas.items()}
     content["columns"]["letter"] = {"type": "derived", "of": "sick", "values": {"no": "A", "yes": "B"}}
+    content["workload"] = [{"columns": ["smoker", "age"]}]
     schema.write_text(json.dumps(content))
     columns, table = load_schema(schema), pq.read_table(data)
     for name, column in columns.derived.items():

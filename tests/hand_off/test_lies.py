@@ -447,6 +447,8 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0].update(words=CHEAP)),
     (TARGETED, "rates", lambda report: report["rates"]["columns"][0]["labels"][0].append(CHEAP)),
     (DERIVED, "groups", lambda report: report["groups"][0].update(words=CHEAP)),
+    (DERIVED, "asked_rates", lambda report: report["asked_rates"][0].update(words=CHEAP)),
+    (DERIVED, "asked_rates", lambda report: report["asked_rates"][0]["columns"][0]["labels"][0].append(CHEAP)),
     (DERIVED, "groups", lambda report: report["groups"][0].update(by="age")),
     (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(words=CHEAP)),
     (DERIVED, "groups", lambda report: report["groups"][0]["groups"][0].update(labels=[CHEAP])),

@@ -157,6 +157,16 @@ def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[
     assert len(found) == 1 and found[0].endswith(" rates"), found
 
 
+@pytest.mark.parametrize("within", [0.0001, 2.0])
+def test_rates_that_were_asked_for_are_held_to_what_others_are(tmp_path: Path, within: float) -> None:
+    def change(_: Json, report: Json, __: Json) -> None:
+        (rates,) = report["asked_rates"][0]["columns"]
+        rates["within"] = [within] * len(rates["within"])
+
+    found = faults(tmp_path, change, GOLDEN / "LAYOUT-23" / "derived")
+    assert len(found) == 1 and found[0].endswith(" asked_rates"), found
+
+
 @pytest.mark.parametrize(
     "change",
     [

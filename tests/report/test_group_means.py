@@ -13,6 +13,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.group_means import mean_figures, told_apart
+from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
@@ -27,6 +28,8 @@ workload:
 - {columns: [rate, room]}
 - {columns: [came, code]}
 - {columns: [code, room]}
+- {columns: [card, price]}
+- {columns: [card, city]}
 columns:
   city: {type: categorical, values: [Rome, Milan, Lyon]}
   room: {type: categorical, values: [single, double]}
@@ -35,6 +38,7 @@ columns:
   rate: {type: categorical, values: [0, 30, 65]}
   code: {type: categorical, values: [13, 75]}
   came: {type: integer, min: 0, max: 86399, dtype: "time32[s]", resolution: minute}
+  card: {type: categorical, values: ['no', 'yes'], nullable: true}
   paid: {type: derived, formula: "price * (1 - rate / 100)", round: 2}
   value: {type: derived, formula: "price * nights", round: 2}
   bill: {type: derived, formula: "price * (1 - rate / 100) + 9", round: 2}
@@ -57,6 +61,7 @@ def make_stays(seed: int) -> tuple[pd.DataFrame, Records]:
         "price": pa.array(price),
         "rate": pa.array(rate),
         "code": pa.array(np.where(city > 0, 13, 75)),
+        "card": pa.array(np.where(price > 100, "yes", "no"), mask=rng.random(ROWS) < 0.1),
         "came": pa.array(
             ((8 + 4 * (city > 0)) * 3600 + rng.integers(0, 60, ROWS) * 60).astype("int32"), pa.time32("s")
         ),
@@ -93,10 +98,12 @@ def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: di
             continue
         kept = real.dropna(subset=one["column"])
         for group in one["groups"]:
-            rows = kept[one["by"]].astype(str).isin(group["labels"])
+            rows = kept[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
             off.append(abs(group["released"] - kept[one["column"]][rows].mean()) / group["within"])
             assert group["share"] == pytest.approx(rows.mean(), abs=0.05)
-            synthetic = drawn[one["column"]][drawn[one["by"]].astype(str).isin(group["labels"])].mean()
+            synthetic = drawn[one["column"]][
+                drawn[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
+            ].mean()
             assert group["synthetic"] == pytest.approx(synthetic, rel=1e-5)
     assert len(off) > 20
     assert max(off) < 2.5  # they share noise, as a city and its country do, so several may be beyond at once
@@ -128,6 +135,24 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert 'id="groups"' in page
     assert page.count("price by city") >= 2
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
+
+
+def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(facts: dict[str, Any]) -> None:
+    names = [one["name"] for one in facts["columns"]]
+    rates = {names[one["target"]]: one for one in facts["asked_rates"]}["card"]
+    assert rates["class"] == "yes"
+    assert [names[one["column"]] for one in rates["columns"]] == ["price", "city"]
+    real = make_stays(0)[0]
+    prices, cities = rates["columns"]
+    assert prices["synthetic"] == pytest.approx(sorted(prices["synthetic"]), abs=0.05)
+    figures = (cities[key] for key in ("labels", "released", "synthetic", "within"))
+    for city, released, synthetic, within in zip(*figures, strict=True):
+        true = (real["card"][real["city"].isin(city)] == "yes").mean()
+        assert abs(synthetic - true) < 1.5 * within
+        assert released == pytest.approx(true, abs=0.1)
+    titles = [drawn.title for drawn in asked_rate_figures(facts)]
+    assert {"card = yes, by price", "card = yes, by city"} <= {*titles}
+    assert 'id="asked-rates"' in render(facts)
 
 
 def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:

@@ -66,6 +66,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
         "pairs": _are_pairs(report["pairs"] or {}, table, ruled_pairs(report)),
         "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
+        "asked_rates": all(_are_rates(one, report["columns"]) for one in report.get("asked_rates", ())),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }

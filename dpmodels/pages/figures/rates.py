@@ -62,8 +62,13 @@ def with_few(report: Facts) -> list[str]:
 
 def whole_rate(report: Facts) -> float:
     """Return how many of all synthetic rows have the class of the target whose rates a report states."""
-    target = report["columns"][report["rates"]["target"]]
-    return float(target["synthetic"][target["labels"].index(report["rates"]["class"])])
+    return class_share(report, report["rates"])
+
+
+def class_share(report: Facts, rates: Facts) -> float:
+    """Return how many of all synthetic rows have the class that rates are of."""
+    target = report["columns"][rates["target"]]
+    return float(target["synthetic"][target["labels"].index(rates["class"])])
 
 
 def giving_away(report: Facts) -> list[str]:

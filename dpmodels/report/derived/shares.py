@@ -81,19 +81,22 @@ def derived_facts(
             about |= _shown(column, local, values, np.ones(len(values)) if weights is None else weights)
         except (ValueError, ArithmeticError, StopIteration):  # values that no axis holds, as 1e-320
             continue
-        two = sorted(map(places.__getitem__, column.operands))
-        pair = pairs.get((two[0], two[-1])) if weights is None and is_of_two(column, local) else None
+        pair = _pair_of(column, places, pairs) if weights is None and is_of_two(column, local) else None
         about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
-        copy = copy_of(name, local)
-        if copy and weights is None and "axis" in about:
-            about |= to_counted(local[copy], _decoded(local[copy], records, places[copy]), values)
-        known = known_within(column, columns, distances, about, prefix, copy)
-        known |= known_means(column, columns, prefix)
+        if (copy := copy_of(name, local)) and weights is None:
+            about |= to_counted(about, local[copy], _decoded(local[copy], records, places[copy]), values)
+        known = known_within(column, columns, distances, about, prefix, copy) | known_means(column, columns, prefix)
         if mean_of is not None and "axis" in about and "mean" not in known:
             known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing else {}))
     return facts
+
+
+def _pair_of(column: Derived, places: Mapping[str, int], pairs: Mapping[tuple[int, int], Pair]) -> Pair | None:
+    """Return the counts of the first and the last column that one follows from."""
+    two = sorted(places[name] for name in column.operands)
+    return pairs.get((two[0], two[-1]))
 
 
 def is_of_two(column: Derived, columns: Mapping[str, Any]) -> bool:
@@ -172,12 +175,12 @@ def _of_operands(
     return {"quantiles_within": round(min(1.0, of_pair[0] + max(errors) + in_groups), DIGITS)}
 
 
-def to_counted(copy: Any, drawn: pa.Array, values: pa.Array) -> Facts:
+def to_counted(about: Facts, copy: Any, drawn: pa.Array, values: pa.Array) -> Facts:
     """Say how far the quantiles of a derived column are from those of what is counted in its place, in synthetic rows.
 
     Nothing where values beyond the bounds of that were changed, since it is another column then.
     """
-    if not isinstance(copy, Continuous) or copy.outside in CHANGED:
+    if "axis" not in about or not isinstance(copy, Continuous) or copy.outside in CHANGED:
         return {}
     both = (np.where(np.isnan(one), -np.inf, one) for one in (as_numbers(copy, drawn), _as_floats(None, values)))
     return {TO_COUNTED: round(_kolmogorov(*both), DIGITS)}

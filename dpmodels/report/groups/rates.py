@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats, Whole
-from dpmodels.contract.columns import Boolean, Continuous, Modelled
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.columns import Boolean, Continuous, Discrete, Modelled, helpers
 from dpmodels.embeddings.moments import Moments
 from dpmodels.methods.parts.marginals import Marginals
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
+from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.pairs import MOST_COLUMNS, class_counts, grouped, moments_of, states_of, zero_of
 from dpmodels.report.within import DIGITS, MOST_CLASSES, MOST_RATES, OF_A_CLASS, rate_within
+
+YES = {
+    **dict.fromkeys(("yes", "y"), ("no", "n")), **dict.fromkeys(("true", "t", "1"), ("false", "f", "0")),
+    **dict.fromkeys(("ja", "j"), ("nein", "nee", "nej", "n")), **dict.fromkeys(("oui", "o"), ("non", "n")),
+    **dict.fromkeys(("si", "sí"), ("no", "n")),
+}  # fmt: skip
+"""Categories that stand for true, each with those that stand for false beside it."""
 
 
 def rates_of(
@@ -38,6 +47,47 @@ def rates_of(
         if facts := _rates(moments, class_counts(moments, look, marginals), total, place):
             return facts
     return None
+
+
+def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rates of one of two classes of a column by another, of the pairs that a workload names.
+
+    Those of the target are ``rates_of``. Shapes: cells, those of the synthetic rows, [B, columns].
+    """
+    pairs, names, stated = facts["pairs"] or {}, list(codec.columns), dict[int, dict[str, Any]]()
+    dropped = helpers(counted.columns)
+    asked = [one["columns"] for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]]
+    for place, by in (two for pair in asked for two in (pair, pair[::-1])):
+        column = codec.columns[names[place]]
+        if place == pairs.get("target") or not _has_two(column) or dropped & {names[place], names[by]}:
+            continue
+        best = counted.over([names[place], names[by]])
+        if best is None or not (best[1].cells_of[0] == np.arange(column.size)).all():
+            continue
+        counts, merge = best[1].counts, best[1].cells_of[1]
+        drawn = np.zeros_like(counts)
+        np.add.at(drawn, (cells[:, place], merge[cells[:, by]]), 1.0)
+        group = _groups(codec.columns[names[by]], merge, counts.sum(axis=0))
+        labels = [label for (label,) in group_labels(column, np.arange(column.size))]
+        likely = _yes(labels[:2]) or _stated(column, counts.sum(axis=1)[:2])
+        taken = labels.index(stated[place]["class"]) if place in stated else likely[0]
+        rates = _in_groups(group, taken, counts, np.broadcast_to(best[1].stddev, counts.shape), drawn)
+        if len(rates["share"]) > 1 and any(rates["share"]):
+            of_class = stated.setdefault(place, {"target": place, "class": labels[taken], "columns": []})
+            groups = group_labels(codec.columns[names[by]], group[merge])
+            of_class["columns"].append({"column": by, "labels": groups, **rates})
+    return list(stated.values())
+
+
+def _yes(labels: Sequence[str]) -> list[int]:
+    """Return the place of what stands for true among two labels, if the other stands for false."""
+    words = [label.casefold() for label in labels]
+    return [place for place, word in enumerate(words) if words[1 - place] in YES.get(word, ())]
+
+
+def _has_two(column: Modelled) -> bool:
+    """Tell whether a column has two classes, beside nulls."""
+    return isinstance(column, Boolean) or (isinstance(column, Discrete) and len(column.keys) == 2)
 
 
 def _rates(
