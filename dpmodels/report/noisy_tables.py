@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Whole
-from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.derivation.tariff import written_table
 from dpmodels.contract.derivation.terms import terms_of
 from dpmodels.contract.formula import names_in
@@ -300,7 +300,10 @@ def _uncounted(name: str, counted: Sequence[str], contract: Any) -> str:
     if column is not None:
         return f"column {name} is not modeled, so not counted: the release counts {', '.join(counted)}"
     derived = [other for other, one in table.columns.items() if isinstance(one, Derived)]
-    return f"the release counts no column {name}, but {', '.join(counted)}{near(name, [*counted, *derived])}"
+    dropped = helpers(table.columns)
+    there = [other for other in counted if other not in dropped]
+    follow = f"; from these follow {', '.join(derived)}" if derived else ""
+    return f"the release counts no column {name}, but {', '.join(there)}{follow}{near(name, [*there, *derived])}"
 
 
 def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) -> list[tuple[str, NoisyTable]]:

@@ -11,7 +11,7 @@ from dpmodels.authoring.asked import form_of
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
 from dpmodels.report.groups.cells import Way, apart
-from dpmodels.report.groups.means import INTERVAL, Names, best_of, doubted, means_of_groups
+from dpmodels.report.groups.means import DOUBTED, INTERVAL, Names, best_of, doubted, means_of_groups
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
@@ -43,7 +43,17 @@ def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.D
     names = names_in(groups)
     if not names and value is None and (whole := _of_report(run, column)) is not None:
         return whole
-    return _by_groups(run, column, names, bins, value)
+    made = _by_groups(run, column, names, bins, value)
+    if not names and value is None and _is_open(run, column):
+        made["reason"] = made["reason"].where(made["reason"] != "", DOUBTED)
+    return made
+
+
+def _is_open(run: Run, column: str) -> bool:
+    """Tell whether a report leaves the mean of all rows of a column open, since noise may hide values far out."""
+    facts = _facts_of(run)
+    every = {one["name"]: one for one in (*facts.get("columns", ()), *facts.get("derived", ()))}
+    return "open" in every.get(column, {}).get("unseen", {})
 
 
 def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFrame":
