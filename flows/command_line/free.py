@@ -97,12 +97,16 @@ def means(
 
     Example: nacre means RUN paid --by cause, or nacre means RUN paid --by age=0,18,65,105 --by ward
     """
+    from flows.command_line.console import note
     from flows.command_line.named_run import run_named
-    from flows.command_line.show_means import show_means
+    from flows.command_line.show_means import moved_bands, show_means
     from tasks.stages.means import means, write_means
     from tasks.stages.ranges import groups_of
 
     if text and out is None:
         raise Unsuitable("--text says how a file is written, so name one with --out")
-    frame = means(run_named(run, home), column, groups_of(by or ()), value)
+    groups = groups_of(by or ())
+    frame = means(run_named(run, home), column, groups, value)
     show_means(frame if out is None else write_means(frame, out, text), out, as_json)
+    if moved := moved_bands(frame, groups):
+        note(moved)

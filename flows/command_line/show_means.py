@@ -34,6 +34,34 @@ def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool) -> None:
     print_table(table)
 
 
+def moved_bands(means: "pd.DataFrame", groups: Mapping[str, object]) -> str:
+    """Say which bands begin elsewhere than they were asked to, since ranges were counted whole; empty of none.
+
+    Args:
+        means: of groups; those of a number in bands have where each begins.
+        groups: what was asked for: of each column the edges of its bands, a width, or nothing.
+    """
+    said = list[str]()
+    for name, edges in groups.items():
+        lows = means.get(f"{name}_low")
+        if lows is None or not isinstance(edges, list | tuple):
+            continue
+        begins = list(dict.fromkeys(_begin(one) for one in lows.dropna()))
+        if any(_begin(one) not in begins for one in edges[1:-1]):
+            said.append(f"{name} at {', '.join(begins)}")
+    if not said:
+        return ""
+    return f"the release counts ranges, and joins them whole: bands begin for {' and for '.join(said)}"
+
+
+def _begin(edge: object) -> str:
+    """Write where a band begins: a number, or of a date the day."""
+    try:
+        return f"{float(str(edge)):.10g}"
+    except ValueError:
+        return str(edge)[:10]
+
+
 def _plain(value: Any) -> Any:
     """Return a figure as JSON has it, which has no dates."""
     return value if isinstance(value, int | float | None) else str(value)
