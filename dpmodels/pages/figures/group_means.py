@@ -23,6 +23,9 @@ LETTER = 7.0
 """Width of a letter, at most."""
 FAR = 1.0
 """Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
+FINE = 1000
+"""Parts of an axis of which a figure that is less than one is written as 0."""
+FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
@@ -104,7 +107,8 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
     lines = [18.0 + LINE * index + NAME + 5 for index in range(len(groups))]
     parts.append(path("axis", (f"M{number(x(middle))} {number(y - 2)}v{number(THICK + 4)}" for y in lines)))
     for one, y in zip(groups, lines, strict=True):
-        released, within, synthetic = _written(one, column)
+        shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
+        released, within, synthetic = _written(shown, column)
         label = OF_CATEGORIES.join(one["labels"])
         parts += [
             fitted(0, y - 5, label, room, "start", "label"),
@@ -118,7 +122,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
         if one["synthetic"] is not None:
             parts.append(path("mark", (f"M{number(x(one['synthetic']))} {number(y - 2)}v{number(THICK + 4)}",)))
     floor = 18.0 + LINE * len(groups)
-    ends = (amount(column, low, span / 10), amount(column, high, span / 10))
+    ends = [amount(column, 0.0 if abs(end) < span / FINE else end, span / 10) for end in (low, high)]
     parts += [words(0, floor + NAME, ends[0], "start"), words(WIDTH, floor + NAME, ends[1], "end")]
     return svg(floor + BENEATH, title, _described(known, column), parts)
 

@@ -73,7 +73,8 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
         try:  # no mean is worth a hand-off that was paid for
             if column not in values:
                 values[column] = _values(counted.columns, codec, records, column)
-            means = _stated(counted, codec, cells, (column, by), values[column], facts)
+            with np.errstate(over="ignore", invalid="ignore"):  # squares beyond what a number can be
+                means = _stated(counted, codec, cells, (column, by), values[column], facts)
         except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
             continue
         if means and (is_named or are_apart(means["groups"], list(tried.values()).count(False))):
