@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Mask, Whole
-from dpmodels.codec.contradictions import contradicted
+from dpmodels.codec.contradictions import contradicted, unmet
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
 from dpmodels.codec.thresholds import Thresholds, gathered
@@ -47,6 +47,17 @@ class Conditions:
     def forbidding(self) -> Constraint | Implication | None:
         """Return a rule of the schema that every row breaks which meets them; None where none is evident."""
         return contradicted(self.schema, self.all)
+
+    def check(self) -> None:
+        """Refuse conditions that no row can meet.
+
+        Raises:
+            Unsuitable: no value of a column meets those on it, or a rule of the schema forbids every row that does.
+        """
+        if fault := next(filter(None, (unmet(several) for _, several in self.by_column())), ""):
+            raise Unsuitable(fault)
+        if (rule := self.forbidding()) is not None:
+            raise Unsuitable(f"no row can meet {self}, for the schema has the rule `{rule}`; nothing was drawn")
 
     def hold(self, records: Records) -> Mask:
         """Tell which rows meet all conditions."""

@@ -72,6 +72,8 @@ def _exchange(
     free[broken] = False
     for _ in range(TRIALS):
         rows, partners = _partners(broken, np.flatnonzero(free), group, rng)
+        if not len(rows):
+            continue
         both, after = np.concatenate([rows, partners]), np.concatenate([partners, rows])
         before = {one: (seen[one][0][both], seen[one][1][both]) for one in columns}
         exchanged = before | {name: (before[name][0], numbers[after])}
