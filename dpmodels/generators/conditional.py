@@ -13,6 +13,7 @@ Privacy: post-processing.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -129,7 +130,8 @@ def sample_where(
 ) -> Iterator[tuple[Records, float]]:
     """Yield batches of synthetic records that meet conditions, and their share in a plain sample as far as is known.
 
-    ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn.
+    ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn; and within a batch that
+    takes long how many were drawn by then, with as many that meet them as before it.
 
     Raises:
         Unsuitable: no row of the schema meets the conditions, or none that the generator draws.
@@ -145,7 +147,8 @@ def sample_where(
     row_count, tries, batch, most = 0, 0, 0, max(TRIES * rows, LEAST_TRIES)
     while row_count < rows and tries < most:
         wanted = rows - row_count if exact else _wanted(rows, row_count, tries)
-        (records,) = sample_valid(model, min(model.batch_rows, wanted), seed, device, first=batch)
+        heard = partial(_tick_part, tick, row_count, tries)
+        (records,) = sample_valid(model, min(model.batch_rows, wanted), seed, device, batch, heard)
         meeting = np.flatnonzero(conditions.hold(records))
         tries, batch = tries + len(records), batch + 1
         if len(meeting):
@@ -158,6 +161,11 @@ def sample_where(
     if row_count < rows:
         facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"
         raise DataError("", f"{facts}, too few to find {rows}; ask for fewer rows, or set wider conditions")
+
+
+def _tick_part(tick: Callable[[int, int], object], meeting: int, before: int, drawn: float) -> None:
+    """Say how many rows were drawn within a batch."""
+    tick(meeting, before + round(drawn))
 
 
 def _wanted(rows: int, meeting: int, drawn: int) -> int:

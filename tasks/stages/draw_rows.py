@@ -97,14 +97,18 @@ def _batches(
     """Yield batches of records that meet the conditions, and their share in a plain sample as far as it is known."""
     if not where:
         drawn = 0
-        for records in sample_valid(model, rows, seed, device):
+        for records in sample_valid(model, rows, seed, device, tick=lambda done: tick(done, rows)):
             drawn += units_in(model.schema, records)
             tick(drawn, rows)
             yield records, 1.0
         return
+    last = 0, 1
 
     def show(meeting: int, drawn: int) -> None:
-        tick(meeting, rows, f"{meeting:,} of {drawn:,} drawn meet the conditions")
+        nonlocal last
+        last = (meeting, drawn) if meeting > last[0] else last
+        likely = meeting * drawn / last[1]  # within a batch, whose rows are looked at once it is there
+        tick(min(likely, rows), rows, f"{meeting:,} of {last[1] if meeting else drawn:,} drawn meet the conditions")
 
     yield from sample_where(model, _conditions(model.schema, where), rows, seed, device, show)
 

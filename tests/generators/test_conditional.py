@@ -143,6 +143,16 @@ def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
     assert set(table.sick) == {"yes"}
 
 
+def test_whoever_waits_for_rows_that_keep_rules_hears_of_them_within_a_batch():
+    columns = make_schema().model_dump()["columns"] | {"end": {"type": "integer", "min": 0, "max": 99}}
+    model, done, heard = mixture(make_schema(columns=columns, constraints=["age <= end"])), list[float](), list[int]()
+    assert len(list(sample_valid(model, 5000, 1, tick=done.append))) == 1
+    assert len(set(done)) > 2 and done == sorted(done) and 0 < done[0] < 3000 and done[-1] == 5000
+    conditions = Conditions(model.schema, ["age >= 50"])
+    batches = list(sample_where(model, conditions, 1000, 1, tick=lambda meeting, drawn: heard.append(drawn)))
+    assert len(set(heard)) > len(batches) + 2 and heard == sorted(heard)
+
+
 def test_rows_kept_from_small_batches_are_those_of_a_large_one_that_meet_the_conditions():
     rules = [f"when income < {limit} then weight <= {weight}" for limit, weight in ((3, 2.7), (9, 2.8), (30, 2.9))]
     schema = wide(constraints=rules)
