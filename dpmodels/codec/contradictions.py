@@ -1,7 +1,8 @@
-"""Which rule of a schema no row can keep that meets the conditions of a draw, as single columns tell."""
+"""Conditions of a draw that no row can meet: by the values of a column, or by a rule of the schema."""
 
 from collections.abc import Mapping, Sequence
 
+from dpmodels.contract.columns import Discrete, names_of
 from dpmodels.contract.conditions import Condition, bounds, cell_shares
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.implications import Implication
@@ -11,6 +12,26 @@ By = Mapping[str, Sequence[Condition]]
 """Conditions by the column that they are on."""
 LEAST = 1e-12
 """What float64 may leave of a share that is none."""
+LISTED = 12
+"""Values of a column that a message lists at most."""
+
+
+def unmet(conditions: Sequence[Condition]) -> str:
+    """Say that no value of a column meets the conditions on it, and which values there are; or nothing.
+
+    ``conditions`` are those on one column.
+    """
+    column, name = conditions[0].column, conditions[0].name
+    if cell_shares(conditions, column).any():
+        return ""
+    texts = list(dict.fromkeys(f"`{one.text}`" for one in conditions))
+    these = "this" if len(texts) == 1 else "these together"
+    fault = f"{' and '.join(texts)}: no value of column {name} meets {these}"
+    if not isinstance(column, Discrete):
+        return f"{fault}; a value {column.rule}"
+    names = names_of(column)
+    beyond = f", {len(names) - LISTED - 1} more and {names[-1]}" if len(names) > LISTED + 1 else ""
+    return f"{fault}; it has {', '.join(names[:LISTED] if beyond else names)}{beyond}"
 
 
 def contradicted(schema: Schema, conditions: Sequence[Condition]) -> Constraint | Implication | None:

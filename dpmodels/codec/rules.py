@@ -1,6 +1,6 @@
 """Which rows meet the conditions of a draw, and which rows of a table keep a schema's rules of one row."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,17 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpmodels.arrays import Floats, Mask
-from dpmodels.codec.contradictions import contradicted
+from dpmodels.arrays import Floats, Mask, Whole
+from dpmodels.codec.contradictions import contradicted, unmet
 from dpmodels.codec.convert import as_numbers, plain, states_of
 from dpmodels.codec.records import Records
+from dpmodels.codec.thresholds import Thresholds, gathered
 from dpmodels.contract.columns import Continuous, Discrete, raw_columns
 from dpmodels.contract.conditions import Condition, hold, numbers_of
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.continuous import decode_numbers
 from dpmodels.contract.derivation.bounds import DerivedBound, handed_over, reckoned
 from dpmodels.contract.derivation.lookups import of_lookup
-from dpmodels.contract.implications import Implication
+from dpmodels.contract.implications import Implication, Seen
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written_conditions import read_condition
 from dpmodels.errors import DataError, Unsuitable
@@ -46,6 +47,17 @@ class Conditions:
     def forbidding(self) -> Constraint | Implication | None:
         """Return a rule of the schema that every row breaks which meets them; None where none is evident."""
         return contradicted(self.schema, self.all)
+
+    def check(self) -> None:
+        """Refuse conditions that no row can meet.
+
+        Raises:
+            Unsuitable: no value of a column meets those on it, or a rule of the schema forbids every row that does.
+        """
+        if fault := next(filter(None, (unmet(several) for _, several in self.by_column())), ""):
+            raise Unsuitable(fault)
+        if (rule := self.forbidding()) is not None:
+            raise Unsuitable(f"no row can meet {self}, for the schema has the rule `{rule}`; nothing was drawn")
 
     def hold(self, records: Records) -> Mask:
         """Tell which rows meet all conditions."""
@@ -112,6 +124,7 @@ class RowRules:
         self.all: tuple[RowRule, ...] = (*self.constraints, *self.implications, *self.bounds)
         self.column_index = {name: index for index, name in enumerate(schema.modelled)}
         self.columns = schema.modelled
+        self.gathered = gathered(self.all)
 
     def __str__(self) -> str:
         return ", ".join(f"`{rule}`" for rule in self.all) or "the null limits"
@@ -119,9 +132,7 @@ class RowRules:
     def hold(self, records: Records, not_null: str = "") -> Mask:
         """Tell which rows keep every constraint, and are not null in one column if it is named."""
         keeping = ~self.null(records, not_null) if not_null else np.ones(len(records), dtype=np.bool_)
-        for rule in self.all:
-            keeping &= self.keeps(records, rule)
-        return keeping
+        return keeping & (self.broken(self.read(records, self.all), self.gathered) == 0) if self.all else keeping
 
     def null(self, records: Records, name: str) -> Mask:
         """Tell where a column is null."""
@@ -130,15 +141,30 @@ class RowRules:
 
     def keeps(self, records: Records, rule: RowRule) -> Mask:
         """Tell which rows keep one rule."""
+        return self.kept(self.read(records, [rule]), rule)
+
+    def read(self, records: Records, some: Sequence[RowRule]) -> dict[str, Seen]:
+        """Return states and numbers of the columns that some rules are about."""
+        names = dict.fromkeys(name for rule in some for name in names_in(rule))
+        at = {name: (records.states[:, place := self.column_index[name]], records.values[:, place]) for name in names}
+        return {name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()}
+
+    def kept(self, seen: Mapping[str, Seen], rule: RowRule) -> Mask:
+        """Tell which rows keep one rule, by states and numbers of its columns."""
         if isinstance(rule, DerivedBound):
-            return rule.kept({name: self.numbers(records, name) for name in rule.columns}, self.columns)
+            return rule.kept({name: seen[name][1] for name in rule.columns}, self.columns)
         if isinstance(rule, Constraint):
-            return rule.holds(self.numbers(records, rule.lower), self.numbers(records, rule.upper))
-        at = {
-            name: (records.states[:, self.column_index[name]], records.values[:, self.column_index[name]])
-            for name in rule.columns
-        }
-        return rule.kept({name: (codes[0], numbers_of(self.columns[name], *codes)) for name, codes in at.items()})
+            return rule.holds(seen[rule.lower][1], seen[rule.upper][1])
+        return rule.kept(seen)
+
+    def broken(self, seen: Mapping[str, Seen], some: Iterable[RowRule | Thresholds]) -> Whole:
+        """Count the rules, of at least one, that each row breaks, by states and numbers of their columns."""
+        counts = [
+            rule.broken(seen) if isinstance(rule, Thresholds) else (~self.kept(seen, rule)).astype(np.int64)
+            for rule in some
+        ]
+        broken: Whole = np.sum(counts, axis=0, dtype=np.int64)
+        return broken
 
     def numbers(self, records: Records, name: str) -> NDArray[np.float64]:
         """Return the numbers of a column on an interval, NaN for null."""
@@ -151,6 +177,11 @@ class RowRules:
         if not isinstance(column, Continuous):  # the schema's own check refuses it
             raise DataError(name, "must be on an interval to be compared")
         return column
+
+
+def names_in(rule: RowRule) -> Sequence[str]:
+    """Name the columns that a rule is about."""
+    return (rule.lower, rule.upper) if isinstance(rule, Constraint) else rule.columns
 
 
 def keeping(rule: Implication | DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:

@@ -4,13 +4,16 @@ Given conditions on single columns, a mixture of product distributions is one ag
 probability of the conditions under it, and each cell as much as the part of it that meets them. So rows are drawn that
 a plain sample would hold, in the same shares among each other, however rare they are. Every other generator, and every
 schema whose rows are repaired after they are drawn, is sampled as ever and the rows that meet the conditions are kept.
-So are rows by their class where that is drawn after the other columns.
+So are rows by their class where that is drawn after the other columns. Their batches are as large as the rows that are
+still missing ask for, by the share of those so far that meet the conditions.
 
 Privacy: post-processing.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +33,9 @@ TRIES, LEAST_TRIES = 1000, 2**20
 """Rows that are drawn for each one asked for, and at least, before the conditions are called too rare to reject by."""
 EARLY = 100_000
 """Rows that are drawn, none of which meets the conditions, before the draw is given up."""
+LEAST_BATCH, MORE, LARGER = 4096, 1.2, 4
+"""Rows of the first batch that is rejected from, what is drawn beyond the rows that are needed, and how batches grow
+while no row meets the conditions."""
 REDRAWS = 1000
 
 
@@ -124,26 +130,27 @@ def sample_where(
 ) -> Iterator[tuple[Records, float]]:
     """Yield batches of synthetic records that meet conditions, and their share in a plain sample as far as is known.
 
-    ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn.
+    ``tick`` hears after each batch how many rows so far meet them, of how many that were drawn; and within a batch that
+    takes long how many were drawn by then, with as many that meet them as before it.
 
     Raises:
-        Unsuitable: no row that the generator draws meets the conditions, or none that keeps the rules of its schema.
+        Unsuitable: no row of the schema meets the conditions, or none that the generator draws.
         DataError: too few of them do for rejection, within ``TRIES`` rows drawn for each one asked for, or none of the
             first ``EARLY``.
     """
-    if (rule := conditions.forbidding()) is not None:
-        raise Unsuitable(f"no row can meet {conditions}, for the schema has the rule `{rule}`; nothing was drawn")
+    conditions.check()
     share, exact = 1.0, False
     if isinstance(model, MixtureModel) and not RowRules(model.schema).all and not model.schema.null_limits:
         model = GivenMixture.of_mixture(model, conditions)
         share = model.share
         exact = model.labels is None or model.partition.class_column not in dict(conditions.by_column())
-    row_count, tries, most = 0, 0, max(TRIES * rows, LEAST_TRIES)
+    row_count, tries, batch, most = 0, 0, 0, max(TRIES * rows, LEAST_TRIES)
     while row_count < rows and tries < most:
-        size = min(model.batch_rows, rows - row_count) if exact else model.batch_rows
-        (records,) = sample_valid(model, size, seed, device, first=tries // model.batch_rows)
+        wanted = rows - row_count if exact else _wanted(rows, row_count, tries)
+        heard = partial(_tick_part, tick, row_count, tries)
+        (records,) = sample_valid(model, min(model.batch_rows, wanted), seed, device, batch, heard)
         meeting = np.flatnonzero(conditions.hold(records))
-        tries += len(records)
+        tries, batch = tries + len(records), batch + 1
         if len(meeting):
             met = 1.0 if exact else (row_count + len(meeting)) / tries
             yield records.take(meeting[: rows - row_count]), share * met
@@ -154,3 +161,15 @@ def sample_where(
     if row_count < rows:
         facts = f"{row_count} of {tries} rows that were drawn meet {conditions}"
         raise DataError("", f"{facts}, too few to find {rows}; ask for fewer rows, or set wider conditions")
+
+
+def _tick_part(tick: Callable[[int, int], object], meeting: int, before: int, drawn: float) -> None:
+    """Say how many rows were drawn within a batch."""
+    tick(meeting, before + round(drawn))
+
+
+def _wanted(rows: int, meeting: int, drawn: int) -> int:
+    """Say how many rows to draw next, of which some are rejected, when so many of those drawn met the conditions."""
+    if not meeting:
+        return min(LARGER * drawn, EARLY - drawn) if drawn else max(rows, LEAST_BATCH)
+    return max(LEAST_BATCH, math.ceil(MORE * (rows - meeting) * drawn / meeting))

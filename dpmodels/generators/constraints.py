@@ -10,7 +10,8 @@ rules, rows are made to fit (``made_to_fit.py``), because the release is paid fo
 rows that is true.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -29,10 +30,18 @@ from dpmodels.generators.refinements.within_cells import exchange_in_cells
 from dpmodels.generators.sampling import Sampler, batch_sizes, batch_stream
 
 
-def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", first: int = 0) -> Iterator[Records]:
+def sample_valid(
+    model: Sampler,
+    rows: int,
+    seed: int,
+    device: str = "cpu",
+    first: int = 0,
+    tick: Callable[[float], object] = lambda done: None,
+) -> Iterator[Records]:
     """Yield batches of synthetic records that keep every constraint, from batch ``first`` on.
 
-    The same (rows, seed) gives the same records: a batch depends on its number and size alone.
+    The same (rows, seed) gives the same records: a batch depends on its number and size alone. ``tick`` hears within a
+    batch that takes long of about how many rows the work is done.
 
     Privacy: post-processing.
 
@@ -42,10 +51,17 @@ def sample_valid(model: Sampler, rows: int, seed: int, device: str = "cpu", firs
     if not model.schema.is_table:  # only columns of a table have constraints
         yield from model.sample(rows, seed, device, first)
         return
-    rules = Rules(model.schema)
+    rules, done = Rules(model.schema), 0
     for batch, count in batch_sizes(rows, model.batch_rows, first):
         records = model.draw(count, batch_stream(seed, batch), device)
-        yield _repaired(records, rules, Spares(model, rules, seed, batch, device))
+        share_done = partial(_tick_part, tick, done, count)
+        yield _repaired(records, rules, Spares(model, rules, seed, batch, device, share_done))
+        done += count
+
+
+def _tick_part(tick: Callable[[float], object], before: int, count: int, part: float) -> None:
+    """Say how many rows are done when so large a part of a batch is."""
+    tick(before + part * count)
 
 
 def caution_of_rules(model: Sampler, rows: int, seed: int) -> str:

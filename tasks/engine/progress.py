@@ -1,6 +1,9 @@
-"""A progress bar for each long stage: on standard error at a terminal, and in Prefect's UI for a deployed flow."""
+"""A progress bar for each long stage: on standard error at a terminal, a line below the cell of a notebook, and in
+Prefect's UI for a deployed flow.
+"""
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +18,7 @@ LOG = logging.getLogger("nacre")
 LISTENER: ContextVar[Callable[[str, float], None] | None] = ContextVar("LISTENER", default=None)
 """Who else hears, by the bar's title, how many percent are done."""
 TOLD_EVERY = 3.0  # seconds between two updates to Prefect's server
+SLOW, LINE_EVERY = 2.0, 0.5  # seconds before a notebook shows a line, and between two updates of it
 
 
 class Terminal(logging.Handler):
@@ -51,16 +55,26 @@ def progress_bar(title: str) -> Iterator[Tick]:
     ) as progress:
         task = progress.add_task(title, total=None, note="")
 
-        artifact, listener = _ShownByPrefect(title), LISTENER.get()
+        artifact, notebook, listener = _ShownByPrefect(title), _ShownInNotebook(title), LISTENER.get()
 
         def tick(done: float, total: float | None = None, note: str = "") -> None:
             progress.update(task, completed=done, total=total, note=note)
             if total:
+                notebook.update(done, total, note)
                 artifact.update(100 * done / total)
                 if listener:
                     listener(title, 100 * done / total)
 
-        yield tick
+        try:
+            yield tick
+        finally:
+            notebook.close()
+
+
+def is_notebook() -> bool:
+    """Tell whether this code runs in the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 def is_deployed() -> bool:
@@ -74,6 +88,33 @@ def is_deployed() -> bool:
 
     context = FlowRunContext.get()
     return bool(context and context.flow_run and context.flow_run.deployment_id)
+
+
+class _ShownInNotebook:
+    """A line below the cell, once the work has taken a few seconds: a notebook is no terminal."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.began, self.width = title, time.monotonic(), 0
+        self.due = self.began + SLOW if LOG.level <= logging.WARNING and is_notebook() else math.inf
+
+    def update(self, done: float, total: float, note: str) -> None:
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + LINE_EVERY
+        percent = f"{self.title}: {100 * done / total:.0f} %"
+        left = f"about {(now - self.began) * (total - done) / done:,.0f} s left" if done else ""
+        text = ", ".join(filter(None, (percent, left, note)))
+        self.width = max(self.width, len(text))
+        self._write(text)
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self.width:
+            self._write(" " * self.width + "\r")
+
+    def _write(self, text: str) -> None:
+        print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
 
 
 class _ShownByPrefect:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from dpmodels.artifact import aside, replace_folder, write_whole
 from dpmodels.codec.embedded import codec_of
 from dpmodels.codec.flat import handed_over, public_tables, tables_of, units_in
-from dpmodels.codec.rules import conditions_of
+from dpmodels.codec.rules import Conditions, conditions_of
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.generators.conditional import sample_where
 from dpmodels.generators.constraints import sample_valid
@@ -73,6 +73,8 @@ def draw_rows(
     if handle is None:
         raise ArtifactError(f"run {run.name} has no trained generator; resume it first, if it trains one")
     check_received(run, handle)
+    if where:  # before anything that takes seconds is loaded
+        _conditions(run.plan.release.contract, where).check()
     device, total = pick_device(device), 0
     seed = (run.settings.seed + 1) % 2**31 if seed is None else seed
     with limited_pools(), progress_bar("sample") as tick:
@@ -95,18 +97,31 @@ def _batches(
     """Yield batches of records that meet the conditions, and their share in a plain sample as far as it is known."""
     if not where:
         drawn = 0
-        for records in sample_valid(model, rows, seed, device):
+        for records in sample_valid(model, rows, seed, device, tick=lambda done: tick(done, rows)):
             drawn += units_in(model.schema, records)
             tick(drawn, rows)
             yield records, 1.0
         return
-    if model.schema.users:
-        raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
+    last = 0, 1
 
     def show(meeting: int, drawn: int) -> None:
-        tick(meeting, rows, f"{meeting:,} of {drawn:,} drawn meet the conditions")
+        nonlocal last
+        last = (meeting, drawn) if meeting > last[0] else last
+        likely = meeting * drawn / last[1]  # within a batch, whose rows are looked at once it is there
+        tick(min(likely, rows), rows, f"{meeting:,} of {last[1] if meeting else drawn:,} drawn meet the conditions")
 
-    yield from sample_where(model, conditions_of(model.schema, where), rows, seed, device, show)
+    yield from sample_where(model, _conditions(model.schema, where), rows, seed, device, show)
+
+
+def _conditions(contract: Any, where: Sequence[str]) -> Conditions:
+    """Read conditions.
+
+    Raises:
+        Unsuitable: one is none, or none can be set.
+    """
+    if contract.users:
+        raise Unsuitable("users are drawn with all their rows, so no condition can be set; filter the tables")
+    return conditions_of(contract, where)
 
 
 def write_rows(

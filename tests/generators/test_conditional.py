@@ -9,12 +9,13 @@ import torch
 
 from dpmodels.codec.contradictions import contradicted
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.codec.rules import Conditions
+from dpmodels.codec.rules import Conditions, RowRules
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import DataError, Unsuitable
 from dpmodels.generators import conditional
 from dpmodels.generators.conditional import GivenMixture, sample_where
+from dpmodels.generators.constraints import sample_valid
 from dpmodels.generators.mixture import MixtureModel
 from dpmodels.generators.refinements.labels import LabelModel
 from dpmodels.generators.sampling import Sampler
@@ -130,8 +131,6 @@ def test_the_same_seed_gives_the_same_rows():
 def test_a_class_that_was_released_as_empty_has_no_mass(made):
     with pytest.raises(Unsuitable, match=r"no row that this generator draws meets `kind=c`"):
         drawn(made(wide()), ["kind=c"], 10)
-    with pytest.raises(Unsuitable, match="no row"):
-        drawn(made(wide()), ["income > 500", "income <= 500"], 10)
 
 
 def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
@@ -144,17 +143,74 @@ def test_a_schema_with_constraints_is_sampled_by_rejection_of_repaired_rows():
     assert set(table.sick) == {"yes"}
 
 
+def test_whoever_waits_for_rows_that_keep_rules_hears_of_them_within_a_batch():
+    columns = make_schema().model_dump()["columns"] | {"end": {"type": "integer", "min": 0, "max": 99}}
+    model, done, heard = mixture(make_schema(columns=columns, constraints=["age <= end"])), list[float](), list[int]()
+    assert len(list(sample_valid(model, 5000, 1, tick=done.append))) == 1
+    assert len(set(done)) > 2 and done == sorted(done) and 0 < done[0] < 3000 and done[-1] == 5000
+    conditions = Conditions(model.schema, ["age >= 50"])
+    batches = list(sample_where(model, conditions, 1000, 1, tick=lambda meeting, drawn: heard.append(drawn)))
+    assert len(set(heard)) > len(batches) + 2 and heard == sorted(heard)
+
+
+def test_rows_kept_from_small_batches_are_those_of_a_large_one_that_meet_the_conditions():
+    rules = [f"when income < {limit} then weight <= {weight}" for limit, weight in ((3, 2.7), (9, 2.8), (30, 2.9))]
+    schema = wide(constraints=rules)
+    model, texts, drawn_by = mixture(schema, 3), ["seen < 2020-03-01", "weight > 1.2"], list[int]()
+    conditions = Conditions(schema, texts)
+    (whole,) = sample_valid(model, 40_000, 1)
+    met, parts = whole.take(conditions.hold(whole)), list[Records]()
+    for seed in (2, 3):
+        batches = sample_where(model, conditions, 1500, seed, tick=lambda _, so_far: drawn_by.append(so_far))
+        parts.extend(records for records, _ in batches)
+    records = Records.concat(parts)
+    assert len(records) == 3000 and conditions.hold(records).all() and RowRules(schema).hold(records).all()
+    assert max(drawn_by) < model.batch_rows / 4 and len(met) > 3000
+    there, here = (model.partition.codec.to_cells(each) for each in (met, records))
+    for index, size in enumerate(model.partition.codec.cell_sizes):
+        shares = [np.bincount(cells[:, index], minlength=size) / len(cells) for cells in (there, here)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.035
+
+
 def test_rejection_stops_at_its_bound_and_says_how_many_rows_it_drew(monkeypatch):
     schema = make_schema(
         columns=make_schema().model_dump()["columns"] | {"end": {"type": "integer", "min": 0, "max": 99}}
     )
     model = mixture(schema.model_copy(update={"constraints": ("age <= end",)}))
-    with refused(DataError, r"none of 131,072 rows that were drawn meets `dose=3\.33` and `age=7`"):
-        drawn(model, ["dose=3.33", "age=7"], 90)
+    with refused(DataError, r"none of 100,000 rows that were drawn meets `dose=3\.33` and `age=7` and `end=91`"):
+        drawn(model, ["dose=3.33", "age=7", "end=91"], 90)
     monkeypatch.setattr(conditional, "TRIES", 1)
     monkeypatch.setattr(conditional, "LEAST_TRIES", 1)
     with refused(DataError, r"rows that were drawn meet `age=7`, too few to find 60000"):
         drawn(model, ["age=7"], 60_000)
+
+
+@pytest.mark.parametrize(
+    ("texts", "fault"),
+    [
+        (["level >= 6"], "`level >= 6`: no value of column level meets this; it has 1, 2, 5"),
+        (["level<1"], "`level<1`: no value of column level meets this; it has 1, 2, 5"),
+        (
+            ["level>2", "level<5"],
+            "`level>2` and `level<5`: no value of column level meets these together; it has 1, 2, 5",
+        ),
+        (["kind!=a", "kind!=b", "kind!=c"], "no value of column kind meets these together; it has a, b, c"),
+        (["income > 99999"], "no value of column income meets this; a value must lie between 0 and 99999"),
+        (
+            ["income>5", "income<6"],
+            "no value of column income meets these together; a value must lie between 0 and 99999",
+        ),
+        (["income > 500", "income = null"], "no value of column income meets these together"),
+        (["weight<1"], "no value of column weight meets this; a value must lie between 1 and 3"),
+        (["seen > 2020-12-31"], "meets this; a value must lie between 2020-01-01 and 2020-12-31"),
+        (["many > 20"], "it has 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 7 more and 20"),
+    ],
+)
+def test_conditions_that_no_value_of_a_column_meets_are_refused_with_what_there_is(texts, fault) -> None:
+    columns = wide().model_dump()["columns"] | {"many": {"type": "categorical", "values": list(range(1, 21))}}
+    with refused(Unsuitable, fault):
+        Conditions(wide(columns=columns), texts).check()
+    Conditions(wide(columns=columns), ["level >= 5", "income >= 99999", "weight > 1", "seen >= 2020-12-31"]).check()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.constraints import Rules, sample_valid
-from dpmodels.generators.refinements import spares
+from dpmodels.generators.refinements import spares, within_cells
 from dpmodels.generators.refinements.within_cells import exchange_in_cells
 from dpmodels.generators.sampling import Sampler
 
@@ -77,6 +77,17 @@ def test_what_a_release_counted_stays_and_most_broken_rows_are_mended() -> None:
         assert before.sum() > 50 and after.sum() <= most * 4096
     others = ~young
     assert np.array_equal(drawn.values[others], settled.values[others])  # a cell without such ages mends nobody
+
+
+def test_rules_looked_at_together_or_one_by_one_exchange_the_same_values(monkeypatch) -> None:
+    rules = [f"when age > {age} then age <= {age + 20}" for age in (3, 5)]
+    schema = SCHEMA.model_copy(update={"constraints": (*SCHEMA.constraints, *rules)})
+    settled = []
+    for together in (within_cells.gathered, list):
+        monkeypatch.setattr(within_cells, "gathered", together)
+        settled.append(Mixed(schema).draw(4096, np.random.default_rng(0)))
+        exchange_in_cells(settled[-1], partition_of(schema), Rules(schema), np.random.default_rng(1))
+    assert np.array_equal(settled[0].values, settled[1].values)
 
 
 def test_no_row_breaks_another_rule_for_it() -> None:

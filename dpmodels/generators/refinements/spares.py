@@ -8,6 +8,7 @@ with, class by class where there are enough rows, and nulls stay with what they 
 Privacy: post-processing.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,9 +39,17 @@ SPARES = 64
 class Spares:
     """Rows drawn beside the asked ones, to stand in for those that break a constraint."""
 
-    def __init__(self, model: Sampler, rules: "Rules", seed: int, batch: int, device: str) -> None:
+    def __init__(
+        self,
+        model: Sampler,
+        rules: "Rules",
+        seed: int,
+        batch: int,
+        device: str,
+        tick: Callable[[float], object] = lambda part: None,
+    ) -> None:
         self.model, self.rules, self.seed, self.batch, self.device = model, rules, seed, batch, device
-        self.target = rules.target
+        self.target, self.tick = rules.target, tick
         self.pools = 0
         self.beyond = POOLS * (2 * len(rules.null_limits) + 5)  # streams from here on are no others'
 
@@ -95,6 +104,7 @@ class Spares:
             pool = self._draw(self.beyond + 1 + len(pools))
             fit = self.rules.hold(pool)
             pools.append(Records(pool.states[fit], pool.values[fit]))
+            self.tick(min(1.0, max(sum(map(len, pools)) / rows, len(pools) / POOLS)))
         return pools
 
     def replace(self, records: Records, unfit: Mask, not_null: str = "") -> Records:

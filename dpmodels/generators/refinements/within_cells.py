@@ -8,16 +8,16 @@ all counts that were released stay as they are, and the rule decides what the re
 Privacy: post-processing.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.records import Records
-from dpmodels.codec.rules import RowRule
+from dpmodels.codec.rules import names_in
+from dpmodels.codec.thresholds import gathered
 from dpmodels.contract.columns import Continuous
-from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.implications import Seen
 
 if TYPE_CHECKING:
     from dpmodels.embeddings.partition import Partition
@@ -36,56 +36,64 @@ def exchange_in_cells(records: Records, partition: "Partition", rules: "Rules", 
         rules: of which those of ``when`` and ``then`` are mended.
         rng: the stream that decides who exchanges.
     """
+    seen, groups = rules.read(records, rules.all), dict[str, Whole]()
     cells, label = partition.cells(records), records.labels(partition.class_column)
     for rule in rules.implications:
         for name in filter(rules.is_free, dict.fromkeys(rule.columns)):
             at = rules.column_index[name]
             if not isinstance(rules.columns[name], Continuous) or at == partition.class_column:
                 continue
-            place = partition.names.index(name)
-            group = label.astype(np.int64) * (int(cells[:, place].max(initial=0)) + 1) + cells[:, place]
-            group[records.states[:, at] != 0] = -1  # null and the like, which are no numbers
-            broken = np.flatnonzero(~rules.keeps(records, rule) & (group >= 0))
-            _exchange(records, broken, group, name, rules, rng)
+            if name not in groups:  # an exchange leaves every row in its class and cell
+                place = cells[:, partition.names.index(name)]
+                group = label.astype(np.int64) * (int(place.max(initial=0)) + 1) + place
+                group[records.states[:, at] != 0] = -1  # null and the like, which are no numbers
+                groups[name] = group
+            broken = np.flatnonzero(~rules.kept(seen, rule) & (groups[name] >= 0))
+            if len(broken):
+                _exchange(records, seen, broken, groups[name], name, rules, rng)
 
 
 def _exchange(
-    records: Records, broken: Whole, group: Whole, name: str, rules: "Rules", rng: np.random.Generator
+    records: Records,
+    seen: dict[str, Seen],
+    broken: Whole,
+    group: Whole,
+    name: str,
+    rules: "Rules",
+    rng: np.random.Generator,
 ) -> None:
-    """Exchange one column's values among rows of a group, until all keep the rules or have tried their partners."""
-    at, free = rules.column_index[name], group >= 0
-    concerned = [rule for rule in rules.all if name in _columns(rule)]
+    """Exchange one column's values among rows of a group, until all keep the rules or have tried their partners.
+
+    ``seen`` has states and numbers of the records, and follows the exchange.
+    """
+    values, numbers, free = records.values[:, rules.column_index[name]], seen[name][1], group >= 0
+    concerned = [rule for rule in rules.all if name in names_in(rule)]
+    columns, together = dict.fromkeys(one for rule in concerned for one in names_in(rule)), gathered(concerned)
     free[broken] = False
-    for _ in range(TRIALS if len(broken) else 0):
+    for _ in range(TRIALS):
         rows, partners = _partners(broken, np.flatnonzero(free), group, rng)
+        if not len(rows):
+            continue
         both, after = np.concatenate([rows, partners]), np.concatenate([partners, rows])
-        exchanged = records.take(both)
-        exchanged.values[:, at] = records.values[after, at]
-        fewer = np.split(_broken(records.take(both), rules, concerned) - _broken(exchanged, rules, concerned), 2)
+        before = {one: (seen[one][0][both], seen[one][1][both]) for one in columns}
+        exchanged = before | {name: (before[name][0], numbers[after])}
+        fewer = np.split(rules.broken(before, together) - rules.broken(exchanged, together), 2)
         fit: Mask = (fewer[0] > 0) & (fewer[1] >= 0)
-        records.values[rows[fit], at], records.values[partners[fit], at] = (
-            records.values[partners[fit], at],
-            records.values[rows[fit], at].copy(),
-        )
-        free[partners[fit]] = False
-        broken = np.setdiff1d(broken, rows[fit])
+        rows, partners = rows[fit], partners[fit]
+        for column in (values, numbers):
+            column[rows], column[partners] = column[partners], column[rows]
+        free[partners] = False
+        broken = np.setdiff1d(broken, rows)
         if not len(broken):
             return
-
-
-def _columns(rule: RowRule) -> Sequence[str]:
-    return (rule.lower, rule.upper) if isinstance(rule, Constraint) else rule.columns
-
-
-def _broken(records: Records, rules: "Rules", some: Sequence[RowRule]) -> Whole:
-    """Count the rules, of some, that each row breaks."""
-    broken: Whole = np.sum([~rules.keeps(records, rule) for rule in some], axis=0, dtype=np.int64)
-    return broken
 
 
 def _partners(rows: Whole, others: Whole, group: Whole, rng: np.random.Generator) -> tuple[Whole, Whole]:
     """Give each row another one of its group by chance, and each of these to one row alone, as far as they reach."""
     rows, others = rng.permutation(rows), rng.permutation(others)
+    wanted = np.zeros(int(group.max()) + 1, dtype=np.bool_)
+    wanted[group[rows]] = True
+    others = others[wanted[group[others]]]
     rows, others = (each[np.argsort(group[each], kind="stable")] for each in (rows, others))
     begin = np.searchsorted(group[others], group[rows], side="left")
     rank = np.arange(len(rows)) - np.searchsorted(group[rows], group[rows], side="left")
