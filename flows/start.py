@@ -135,6 +135,7 @@ def start(
     given: Sensitive[Any] | None = None,
     may_open: MayOpen = MayOpen.FIRST,
     warn: Callable[[str], object] = LOG.warning,
+    warn_later: Callable[[str], object] | None = None,
 ) -> Run:
     """Check everything public, ask the ledger, and create the run; reads no rows and charges nothing.
 
@@ -143,7 +144,8 @@ def start(
     the run's sensitive folder once it is created, so a refusal leaves no rows on the disk.
 
     A partition is the rows with one value in the schema's partition column: it is a data set and has an account of its
-    own, under the named account. ``warn`` is told, before there is a run, that another one has released the same plan.
+    own, under the named account. ``warn`` is told, before there is a run, that another one has released the same plan;
+    where no officer is to be asked, ``warn_later`` is in its place, for whoever says it once the data were not refused.
 
     Raises:
         NacreError: the run would fail for a public reason, or the budget is exhausted.
@@ -160,8 +162,9 @@ def start(
     settings = admitted(config, prepared, run, partition, may_open)
     if not first:
         check_names(config, prepared, tables)
-    if before := released_before(run, Ledger(ledger_place(config)), settings[""], prepared.lines):
-        warn(before)
+    ledger = Ledger(ledger_place(config))
+    if before := released_before(run, ledger, settings[""], prepared.lines):
+        (warn_later if warn_later and not ledger.officer(settings[""].account) else warn)(before)
     create(run, prepared, settings)
     if names and given is not None:
         transform_write_tables(tables, run.sensitive / GIVEN_TABLES)

@@ -20,6 +20,7 @@ from tasks.run.in_memory import forget_given
 from tasks.run.ready import pick_device
 from tasks.run.receive import redirected
 from tasks.run.recover import recover
+from tasks.run.remove import withdraw
 from tasks.run.runs import stays_inside
 from tasks.run.store import Handle, Run
 from tasks.stages.evaluate import evaluate
@@ -104,8 +105,20 @@ def find(
 def carry_out(run: Run, prefect: bool, begun: Callable[[], object] = tuple) -> Run:
     """Run the remaining stages of a run, as plain calls or as the tasks of one flow run.
 
-    ``begun`` is called once what the run reads was not refused, before anything is charged.
+    ``begun`` is called once what the run reads was not refused, before anything is charged. If it raises, nobody wants
+    the run, which is withdrawn.
     """
+    refusals = list[BaseException]()
+    begun = _noting(begun, refusals)
+    try:
+        return _carried_out(run, prefect, begun)
+    finally:
+        if refusals:
+            withdraw(run)
+
+
+def _carried_out(run: Run, prefect: bool, begun: Callable[[], object]) -> Run:
+    """Run the remaining stages, as ``carry_out`` does."""
     with at_work(run):
         if prefect:
             from flows.with_prefect.recorded import run_as_flow
@@ -117,6 +130,19 @@ def carry_out(run: Run, prefect: bool, begun: Callable[[], object] = tuple) -> R
                 ask_approver(party, lasting_server=False)
             pipeline(run, _telling(begun, lambda stage, *handles: stage(*handles)))
     return run
+
+
+def _noting(begun: Callable[[], object], refusals: list[BaseException]) -> Callable[[], object]:
+    """Have an error of a call noted before it is raised."""
+
+    def calling() -> None:
+        try:
+            begun()
+        except BaseException as refusal:
+            refusals.append(refusal)
+            raise
+
+    return calling
 
 
 def _telling(begun: Callable[[], object], call: Callable[..., Handle]) -> Callable[..., Handle]:

@@ -57,8 +57,9 @@ def embed_documents(
     written = nullcontext() if contract is None else schema_file(contract)
     with _public_file(candidates) as public, written as file:
         fields = {**settings, "candidates": public, "contract": file, "target_epsilon": epsilon}
-        run = started(EmbedConfig, "documents", path, private, fields | {"columns": dict(columns or {})})
-    return take_to_hand_off(run)
+        fields |= {"columns": dict(columns or {})}
+        run = started(EmbedConfig, "documents", path, private, fields, (alarms := list[str]()).append)
+    return take_to_hand_off(run, alarms)
 
 
 @contextmanager

@@ -138,6 +138,7 @@ def started(
     path: str | None,
     private: Sensitive[Any],
     fields: Mapping[str, Any],
+    warn_later: Callable[[str], object],
 ) -> Run:
     """Start a run on what a caller gave: paths, or rows in memory, which are kept in the run's sensitive folder.
 
@@ -147,6 +148,7 @@ def started(
         path: where the data is; None for rows in memory, which ``private`` holds.
         private: what the caller gave.
         fields: settings by their names, and whole sections.
+        warn_later: is told what to warn of once the data were not refused.
     """
     name, terms = new_name(), terms_of(fields)
     terms[source] = path or terms["home"] / "sensitive" / name / (GIVEN_TABLES if are_tables(private) else GIVEN)
@@ -154,7 +156,8 @@ def started(
     may_open = MayOpen.YES if terms.pop("open", False) else MayOpen.FIRST
     sections = {key: value for key, value in terms.items() if key in model.model_fields}
     config = model.build({**sections, **placed(terms, model)})
-    return start(config, name, given=None if path else private, may_open=may_open, warn=warn_of_release)
+    given = None if path else private
+    return start(config, name, given=given, may_open=may_open, warn=warn_of_release, warn_later=warn_later)
 
 
 def terms_of(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Make synthetic data: the pipeline that the command line runs, called from Python."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,6 +18,7 @@ from nacre.keywords import FitSettings, SynthesisSettings, started, takes_settin
 from nacre.ledgers import Ledger
 from nacre.places import Place, home_of, url_of
 from nacre.result import Result, home_known, name_of, run_of
+from nacre.words import warn_of_release
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
@@ -68,8 +70,8 @@ def synthesize(
         raise Unsuitable("parents must be a path or a URI; write the users' table to a Parquet file first")
     with schema_file(schema) as given_file, with_public_rows(given_file, private) as (file, rows):
         fields = {**settings, "schema": file, "parents": users, "target_epsilon": epsilon, "delta": delta}
-        run = started(SynthesizeConfig, "data", path, rows, fields)
-    return take_to_hand_off(run)
+        run = started(SynthesizeConfig, "data", path, rows, fields, (alarms := list[str]()).append)
+    return take_to_hand_off(run, alarms)
 
 
 def resume(
@@ -126,9 +128,9 @@ def fit(release: Place | Result, **settings: Unpack[FitSettings]) -> Result:
     return Result(run.settings.out, changes, run.home)
 
 
-def take_to_hand_off(run: Run) -> Result:
-    """Take a run to its hand-off."""
-    return _handed_over(_finished(run))
+def take_to_hand_off(run: Run, alarms: Sequence[str] = ()) -> Result:
+    """Take a run to its hand-off; ``alarms`` are warned of before it is charged, once its data were not refused."""
+    return _handed_over(_finished(run, alarms))
 
 
 def _handed_over(run: Run) -> Result:
@@ -157,10 +159,15 @@ def take_to_end(run: Run) -> Result | Path:
     return inside(run) if stays_inside(_finished(run)) else _handed_over(run)
 
 
-def _finished(run: Run) -> Run:
+def _warn(alarms: Sequence[str]) -> None:
+    for one in alarms:
+        warn_of_release(one)
+
+
+def _finished(run: Run, alarms: Sequence[str] = ()) -> Run:
     """Run what remains of a run; a note on any error says how to go on, if that can help."""
     try:
-        return carry_out(run, prefect=False)
+        return carry_out(run, False, partial(_warn, alarms))
     except BaseException as error:
         if run.exists and isinstance(error, DataError) and are_given(run):
             forget_given(run)  # rows that do not fit their schema will not fit it later

@@ -182,7 +182,7 @@ def draft(
     columns, rules = _columns({name: of_file(one, names) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    beside = [*table_lines(sources, types, bool(public_facts.text), partial(_has_commas, data)), *rules]
+    beside = [*table_lines(sources, types, form is not None, partial(_has_commas, data), public_facts.accept), *rules]
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)

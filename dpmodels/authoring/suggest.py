@@ -39,10 +39,19 @@ OPEN_INTEGER: Mapping[str, Any] = {"type": "integer", "min": TODO, "max": TODO}
 OPEN_NUMBER: Mapping[str, Any] = {"type": "number", "min": TODO, "max": TODO}
 PERSON = (
     r"(patient|customer|client|user|person|employee|participant|respondent)( (no|nr|num|number|code|key|ref))?"
+    r"|(staff|payroll|personnel|member|student|worker|subject) (no|nr|num|number|code|key|ref)"
     r"|(.* )?(patient|customer|client|user|person|member|employee|student|subject|participant|respondent)"
     r" (id|uuid|guid|key)"
 )
 """Names of what tells persons apart, of whom one may have several rows."""
+NUMBERED = r" (no|nr|num|number|nummer|numero|numéro)$"
+SOMEBODY = "person|employee|patient|customer|client|member|student|worker|member of staff"
+NUMBER_OF_PERSON = (
+    rf"((the|a|an|their|his|her|unique|own) )*(staff|payroll|personnel|personal|patienten|kunden|mitglieds?|{SOMEBODY})"
+    rf" ?(number|nummer|no|nr)( of (the|a) ({SOMEBODY}))?|((the|a) )?number of (the|a) ({SOMEBODY})"
+    r"|(numéro|número) (de |du |d |del |de la )?(matricule|patiente?|cliente?|salariée?|adhérente?|empleado|socio)"
+)
+"""What a number is called that tells persons apart, in a name that ends so and in words."""
 PRICED = r"(hourly|daily|weekly|monthly|exchange|room|pay|wage|billing) rate"
 PAID = (
     r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip|debt|balance|savings|premium|rent"
@@ -195,6 +204,7 @@ ADVICE = (
 )
 OF_OTHERS = "the formula that its description says, by which every row of the data is checked"
 OF_CLOCK = "times of day, in seconds since midnight; where seconds are written, without `resolution`"
+OF_PERSON = "what names one person, as its description says"
 UNIQUE = "what tells rows apart, since it is unique"
 OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
 """What a column is suggested to hold by its bounds, whatever it is called."""
@@ -255,6 +265,14 @@ def of_scale(name: str, keys: Mapping[str, Any], description: str) -> Suggestion
     if units or not is_score or not A_SCALE.search(f"{_words(name)} {description}"):
         return None
     return Suggestion(_integer(low, high), OF_BOUNDS[0]) if FEWEST_STEPS <= high - low <= MOST_STEPS else None
+
+
+def of_person(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:
+    """Suggest an identifier for what is called a number, and described as that of a person alone."""
+    is_open = keys["type"] == TODO or (keys["type"] == "categorical" and keys.get("values") == TODO)
+    if not is_open or {"min", "max"} & keys.keys() or not re.search(NUMBERED, _words(name)):
+        return None
+    return Suggestion(IDENTIFIER, OF_PERSON) if re.fullmatch(NUMBER_OF_PERSON, _words(description)) else None
 
 
 def _is_whole(end: Any) -> bool:

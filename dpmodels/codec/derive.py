@@ -27,7 +27,7 @@ from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
 from dpmodels.contract.derivation.tariff import is_placed
 from dpmodels.contract.formula import SECONDS, is_whole, moment_of, names_in, reckon
-from dpmodels.contract.schema import Schema
+from dpmodels.contract.schema import UNREAD, Schema
 from dpmodels.errors import DataError
 
 Columns = Mapping[str, Any]
@@ -75,6 +75,8 @@ def derive(column: Derived, columns: Columns, table: pa.Table | pa.RecordBatch) 
 def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable[pa.RecordBatch]:
     """Compute the columns of raw rows that the schema computes, each of its own row; a null gives null.
 
+    So are derived columns that the rows lack.
+
     A column of such a name that the table has itself, as a synthetic one, is computed anew. What a formula gives is
     rounded to the decimals of its column here, so that its bounds are held to what the column keeps.
 
@@ -83,9 +85,31 @@ def with_computed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterable
     Raises:
         DataError: while reading: a column that one is computed from is not of its type.
     """
-    formulas, operands = computed(schema.columns), operands_of(schema)
+    formulas, operands, follows_from = computed(schema.columns), operands_of(schema), may_lack(schema)
     decimals = {name: getattr(schema.columns[name], "round", None) for name in formulas}
-    return (_with(batch, formulas, operands, decimals) for batch in batches) if formulas else batches
+    whole = (_with_derived(batch, follows_from, schema.columns) for batch in batches) if follows_from else batches
+    return (_with(batch, formulas, operands, decimals) for batch in whole) if formulas else whole
+
+
+def may_lack(schema: Schema) -> dict[str, Derived | None]:
+    """Return the derived columns that a raw table may lack, since all that they follow from stands in it.
+
+    One is None that follows from what is not read.
+    """
+    there = schema.raw.keys() - schema.derived.keys()
+    follow = {name: column for name, column in schema.derived.items() if {*column.operands} <= there}
+    return follow | {name: None for name, column in schema.columns.items() if column == UNREAD}
+
+
+def _with_derived(batch: pa.RecordBatch, derived: Mapping[str, Derived | None], columns: Columns) -> pa.RecordBatch:
+    """Add the derived columns that raw rows lack, each of its own row; one that they have stays, and is checked."""
+    for name, column in derived.items():
+        if name in batch.schema.names:
+            continue
+        for operand in column.operands if column else ():
+            check_type(operand, columns[operand], batch.column(operand).type)
+        batch = batch.append_column(name, derive(column, columns, batch) if column else pa.nulls(batch.num_rows))
+    return batch
 
 
 def within_bounds(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from dpmodels.codec.convert import (
     joined,
     plain,
 )
-from dpmodels.codec.derive import derive, derived_type, operands_of
+from dpmodels.codec.derive import derive, derived_type, may_lack, operands_of
 from dpmodels.codec.faults import all_faults
 from dpmodels.codec.names import count_unknown, in_place_of, missing_from
 from dpmodels.codec.pixels import Pixels, check_image_type, decode_image, encode_image
@@ -77,7 +77,7 @@ class Codec:
         Raises:
             DataError: a column is missing, unknown, or there twice.
         """
-        declared = self.schema.raw
+        declared = list(self.schema.raw)
         for name in self.schema.columns:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once: keep one of them, or rename it")
@@ -89,7 +89,9 @@ class Codec:
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
             unknown += in_place_of(declared, self.schema.columns, names) + LISTED + HEADER * is_text + NESTED * nested
-        if missing := missing_from(declared, names):
+        is_known = {*names} <= self.schema.columns.keys()  # an unknown name may be that of a column that is missing
+        optional = may_lack(self.schema) if is_known else ()
+        if missing := missing_from([name for name in declared if name not in optional], names):
             more = f"; {unknown}" * bool(extra) if missing[0] else HEADER * is_text + NESTED * nested
             raise DataError(missing[0], missing[1] + more)
         if extra:
@@ -106,7 +108,7 @@ class Codec:
         with all_faults() as each:
             for name, column in {**self.columns, **operands_of(self.schema)}.items():
                 with each:
-                    if name in self.schema.raw:
+                    if name in self.schema.raw and (name in arrow_schema.names or name not in self.schema.derived):
                         check_type(name, column, arrow_schema.field(name).type)
             if self.schema.image:
                 name = self.schema.image[0]

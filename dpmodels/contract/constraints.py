@@ -18,6 +18,7 @@ from dpmodels.arrays import Mask
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Integer
 from dpmodels.contract.derivation.shares import in_place_of
 from dpmodels.contract.implications import Implication, is_implication
+from dpmodels.contract.text_forms.connectors import advice_on
 from dpmodels.errors import Unsuitable, near
 
 FORM = re.compile(r"(.+?)\s*(<=|>=|<|>)\s*(.+)")
@@ -56,9 +57,7 @@ def constraint_faults(texts: Any, columns: Mapping[str, Any]) -> list[tuple[str,
     for index, text in enumerate(texts):
         constraint = None if is_implication(text) else Constraint.parse(text)
         message = _implication_fault(text, columns) if is_implication(text) else _fault(constraint, columns)
-        if message and (sign := re.search("=[<>]", text)):
-            message = f"has {sign[0]}, which is no comparison; write {sign[0][::-1]}"
-        if message:
+        if message := message and (advice_on(text) or message):
             faults.append((f"constraints.{index}", f"`{text}` {message}"))
         elif constraint:
             read.append(constraint)

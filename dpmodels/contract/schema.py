@@ -44,7 +44,7 @@ from dpmodels.privacy import Adjacency, PrivacyUnit
 PARTITION_NAME = re.compile(r"[a-z0-9_-]+")  # it becomes part of the data set's name
 UNMODELLED = ("identifier", "derived")
 CONSTRAINT = "^(when .+ then .+|.+(<|>).+)$"
-LEFT_OUT = Identifier(type="identifier")
+LEFT_OUT, UNREAD = (Identifier(type="identifier", keep=one) for one in ("drop", "text:derived of what is not read"))
 VALUE_SUFFIX = ":value"  # of the encoded value that stands beside a continuous column's state
 
 
@@ -233,8 +233,9 @@ class Schema(Strict):
         """Return the schema of a table of which some columns are looked at by name alone, with no rule about them."""
         formulas = {name: {*names_in(one)} for name, one in computed(self.columns).items()}
         unread = unread_with(names, formulas | {name: {*one.operands} for name, one in self.derived.items()})
-        read = [name for name in self.columns if not formulas.get(name, set()) & unread]
-        columns = {name: LEFT_OUT if name in unread else self.columns[name] for name in read}
+        aside = {name: UNREAD if name in self.derived and name not in names else LEFT_OUT for name in unread}
+        read = {name: one for name, one in self.columns.items() if not formulas.get(name, set()) & unread}
+        columns = {name: aside.get(name, one) for name, one in read.items()}
         rules = tuple(text for text in self.constraints if not unread & columns_in(text, self.columns))
         part = None if self.partition is None or self.partition.column in unread else self.partition
         return Schema.model_construct(

@@ -23,6 +23,7 @@ from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
+from dpmodels.gate.factors import Factor
 from dpmodels.gate.policies import Policies, Policy
 from dpmodels.gate.repeats import Repeats
 from dpmodels.gate.rounding import Rounding
@@ -85,7 +86,7 @@ class Verdicts:
             mine.lacking = mine.lacking or theirs.lacking
 
     @property
-    def policies(self) -> list[Policy | Rounding]:
+    def policies(self) -> list[Policy | Rounding | Factor]:
         """List what columns' policies leave out or change, where that is counted."""
         return []
 
@@ -133,7 +134,7 @@ class Gate(Verdicts):
         return Gate(self.schema, self.raw, secret=self._repeats.secret, tells=self._policies is not None)
 
     @property
-    def policies(self) -> list[Policy | Rounding]:
+    def policies(self) -> list[Policy | Rounding | Factor]:
         """List what columns' policies leave out or change, where that is counted."""
         return [] if self._policies is None else self._policies.used
 

@@ -10,6 +10,7 @@ from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
+from dpmodels.gate.factors import Factor, factors_of
 from dpmodels.gate.rounding import LastDecimals, Rounding, decimals_of
 
 ROUNDED = "round"
@@ -72,11 +73,13 @@ class Policies:
             if one.round is not None
         }
         self._broken = {name: Rounding(name, schema) for name in derived}
+        self._factors = factors_of(schema)
 
     @property
-    def used(self) -> list[Policy | Rounding]:
+    def used(self) -> list[Policy | Rounding | Factor]:
         """List those that leave out or change something, and the formulas that are broken by rounding."""
-        every: list[Policy | Rounding] = [*self._each.values(), *self._rounded.values(), *self._broken.values()]
+        every: list[Policy | Rounding | Factor] = [*self._each.values(), *self._rounded.values()]
+        every += [*self._broken.values(), *self._factors.values()]
         return [policy for policy in every if policy.count]
 
     def count(self, batch: pa.RecordBatch) -> None:
@@ -86,19 +89,26 @@ class Policies:
             if batch.schema.names.count(name) == 1:  # the suite says what is missing, or there twice
                 policy.count += _outside(column, joined(batch.column(name)), policy.outside == "reject-row")
                 policy.rows += batch.num_rows
-        for name, broken in self._broken.items():
-            operands = self._schema.derived[name].operands
-            if not all(batch.schema.names.count(one) == 1 for one in (name, *operands)):
-                continue
-            broken.see(batch)
+        there = {name for name in self._factors.keys() | self._broken.keys() if self._is_whole(name, batch)}
+        for name in self._factors.keys() & there:
+            self._factors[name].see(batch)
+        for name in self._broken.keys() & there:
+            self._broken[name].see(batch)
             if rounded := self._rounded.get(name):
                 rounded.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
                 rounded.rows += batch.num_rows
                 if rounded.instead:
                     rounded.instead.see(batch)
 
+    def _is_whole(self, name: str, batch: pa.RecordBatch) -> bool:
+        """Tell whether a batch has a derived column and all that it follows from, each once."""
+        operands = self._schema.derived[name].operands
+        return all(batch.schema.names.count(one) == 1 for one in (name, *operands))
+
     def add(self, other: "Policies") -> None:
         """Add what they do in other rows."""
+        for name, factor in self._factors.items():
+            factor.add(other._factors[name])
         for mine, theirs in ((self._each, other._each), (self._rounded, other._rounded)):
             for name, policy in mine.items():
                 policy.count += theirs[name].count

@@ -180,7 +180,8 @@ def _excel(file: DataFile, codec: Codec) -> list[Part]:
     names = sheet_names(file)
     codec.check_names([*names, *keys], is_text=True)
     codec.check_types(pa.schema(codec.csv_types.items()))
-    return [Part(file, codec.csv_types)]
+    there = {*names, *keys}
+    return [Part(file, {name: kind for name, kind in codec.csv_types.items() if name in there})]
 
 
 def _read_excel(part: Part, batch_rows: int) -> Batches:

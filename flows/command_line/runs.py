@@ -127,15 +127,18 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.start import start
     from flows.synthesize import carry_out
 
+    opens, again, alarms = (
+        MayOpen.YES if open_account else MayOpen.FIRST,
+        partial(ask_again, as_json=as_json),
+        list[str](),
+    )
     with interruptible(lambda: UNCHARGED, refusals=False):
-        run = start(
-            config, may_open=MayOpen.YES if open_account else MayOpen.FIRST, warn=partial(ask_again, as_json=as_json)
-        )
+        run = start(config, may_open=opens, warn=again, warn_later=alarms.append)
     caution(config.privacy)
     printed = caution_of(run.plan, config)
     show_public(run)
     with resumable(run, begins=True) as begun, failing(run, as_json):
-        carry_out(run, config.runtime.prefect, begun)
+        carry_out(run, config.runtime.prefect, lambda: (*map(again, alarms), begun()))
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from flows.discover import Discovered
 
 FROM = (
-    "Public documentation of the columns: a data dictionary (.csv, .xlsx), SQL that creates the table (.sql), or a dbt "
-    "schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
+    "Public documentation of the columns: a data dictionary (.csv, .xlsx, or a table or list in .md or .txt), SQL that "
+    "creates the table (.sql), or a dbt schema, JSON Schema, pandera schema or Great Expectations suite (.yml, .json)."
 )
 SAMPLE = (
     "Rows that are public (.csv, .parquet, .jsonl, .xlsx): types, bounds and categories are read off them, and the "

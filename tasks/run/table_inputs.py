@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmodels.codec.derive import within_bounds
+from dpmodels.codec.derive import may_lack, within_bounds
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.text_values import written_as_text
 from dpmodels.contract.columns import computed, helpers
@@ -68,7 +68,7 @@ def is_raw(data: str, schema: Schema) -> bool:
         with suppress(DataError, *FAILURES):
             file = find_files(data)[0]
             names = {*names_in(file, schema), *dict(file.keys)}
-    return names >= schema.raw.keys() and not (made and made <= names)
+    return names >= schema.raw.keys() - may_lack(schema).keys() and not (made and made <= names)
 
 
 def names_in(file: DataFile, schema: Schema) -> Collection[str]:

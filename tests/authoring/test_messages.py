@@ -162,6 +162,8 @@ def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
         ),
         ("dose>3 ward=north", "`dose>3` is understood, and not `ward=north` behind it"),
         ("dose>3ward=north seen<2024-05-01", "not `ward=north` and `seen<2024-05-01` behind it"),
+        ("dose>3&", "nothing stands beside `&`; write `dose>3`"),
+        ("dose>3 and ", "nothing stands beside `and`; write `dose>3`"),
         ("dose>3 andward=north", "give each by itself, as 'dose>3' and 'ward=north'"),
         ("ward=north,dose>3", "`ward=north` is understood, and not `dose>3` behind it"),
         (

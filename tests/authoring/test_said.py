@@ -237,7 +237,11 @@ def test_nights_between_two_dates_stand_in_the_formulas_of_a_code_book(tmp_path:
     assert columns["breakfast_amount"] == {"type": "derived", "formula": breakfast}
     total = f"days_after_arrival * rate * (1 - discount_pct / 100) + ({breakfast})"
     assert columns["total"] == {"type": "derived", "formula": total, "round": 2}
-    assert '\n# rows: {min: 12000, max: 16000}  # "between 12,000 and 16,000 stays a year"' in text
+    assert '\nrows: {min: 12000, max: 16000}  # "between 12,000 and 16,000 stays a year"' in text
+    assert '\n# rows: {min: 12000, max: 16000}  # "between 12,000' in drafted(tmp_path, STAYS)
+    frame, given = pd.read_csv(tmp_path / "data.csv"), {"rows": {"min": 9}, "document": tmp_path / "codes.md"}
+    stated = nacre.draft_schema(frame, name="a", header=True, accept_suggestions=True, **given)
+    assert yaml.safe_load(stated)["rows"] == {"min": 9} and stated.count("\nrows:") == 1
     assert 'write `{type: categorical, values: ["yes", "no"]}`' in text and "a rate in percent" not in text
     schema, faults = parse(text)
     assert schema is not None and not faults

@@ -9,6 +9,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -80,6 +82,12 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
             other_words = [*words, *other]
         code, _, err = run_cli(*other_words, "--out", tmp_path / f"out{other[0]}")
         assert code == 0 and "the same plan" not in err, err
+    before, runs, wards = charges(home), os.listdir(home / "released"), pa.array(["nowhere"] * 60)
+    broken = (table := make_table(60)).set_column(table.schema.get_field_index("ward"), "ward", wards)
+    pq.write_table(broken, tmp_path / "clinic.parquet")
+    code, _, err = run_cli(*words, "--out", tmp_path / "refused")
+    assert code != 0 and "ward must be one of" in err and "the same plan" not in err, err
+    assert charges(home) == before and os.listdir(home / "released") == runs
 
 
 @pytest.mark.parametrize("agreed", [True, False])

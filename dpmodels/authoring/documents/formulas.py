@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from dpmodels.authoring.documents.fitted import CENTS
 from dpmodels.authoring.documents.spans import NIGHTS, nights_in
+from dpmodels.authoring.documents.spoken import spoken_in
 from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.facts import Columns
 from dpmodels.contract.formula import Misread, names_in
@@ -66,8 +68,13 @@ def with_formulas(columns: Columns) -> Columns:
         else formula_in(one.description, name, names_known, nights) or tariff_in(name, columns, states, nights)
         for name, one in columns.items()
     }
-    names = {name for name, formula in formulas.items() if formula}
     decimals = {name: one.decimals or 0 for name, one in columns.items()}
+    for _ in range(SEVERAL):  # a sum in words is of columns that words say too
+        read = {name for name, formula in formulas.items() if formula or columns[name].derived}
+        for name, one in ((name, spoken_in(name, columns, read)) for name in columns if name not in read):
+            formulas[name] = one.formula if one else ""
+            decimals[name] = decimals[name] or (CENTS if one and one.is_money else 0)
+    names = {name for name, formula in formulas.items() if formula}
     for _ in range(SEVERAL):  # a rest is of its part, which is of the whole
         decimals |= {
             name: decimals[name] or max(decimals.get(one, 0) for one in names_in(formula))

@@ -28,9 +28,8 @@ OF_ANSWERS = (
     "{words} of the file come back as true and false; to have the same words back, write "
     "`{{type: categorical, values: [{values}]}}`"
 )
-OF_ROWS = (
-    '# rows: {{min: {least}, max: {most}}}  # "{words}" ({title}); a run refuses other numbers. To take it, delete `# `'
-)
+OF_ROWS = 'rows: {{min: {least}, max: {most}}}  # "{words}" ({title}); a run refuses other numbers'
+TO_TAKE_ROWS = ". To take it, delete `# `"
 OF_TEXT = "  # as {title} says or writes them; check it against the file, since text in another form is refused"
 OF_RULES = """\
 # Rules that descriptions say in words. Every row of the data must keep those that you take: `nacre validate DATA
@@ -130,14 +129,19 @@ def table_lines(
     types: Mapping[str, pa.DataType | None],
     has_text: bool,
     is_parted_by_commas: Callable[[], bool],
+    accept: bool = False,
 ) -> Iterator[str]:
-    """Yield what documents say of the number of rows, as a comment, and of how text is written, as a key.
+    """Yield what documents say of the number of rows, and of how text is written, as a key.
 
-    Commas that part the fields of the data stand before no decimals, however the document writes them.
+    The number of rows is a comment unless suggestions are accepted and no other document says another one. Commas that
+    part the fields of the data stand before no decimals, however the document writes them.
     """
-    for source in (one for one in sources if one.rows):
+    counted = [one for one in sources if one.rows]
+    is_taken = accept and len(counted) == 1
+    for source in counted:
         least, most, words = source.rows or (0, 0, "")
-        yield OF_ROWS.format(least=least, most=most, words=_plain(words.replace('"', "'")), title=source.title)
+        line = OF_ROWS.format(least=least, most=most, words=_plain(words.replace('"', "'")), title=source.title)
+        yield line if is_taken else f"# {line}{TO_TAKE_ROWS}"
     form = next((one for one in sources if one.form), None)
     if form and not has_text and any(dtype is None for dtype in types.values()):
         said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_parted_by_commas()}

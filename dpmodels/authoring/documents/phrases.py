@@ -51,7 +51,8 @@ PHRASES = {
         EMPTY_IF,
     ),
     "money": (
-        "(?:rounded )?(?:in cents?|to (?:the )?cents?)|(?:in|auf(?: den)?) cents?(?: genau| gerundet)?|centgenau",
+        "(?:rounded )?(?:in cents?|to (?:the )?(?:cents?|penny|pence))",
+        "(?:in|auf(?: den)?) cents?(?: genau| gerundet)?|centgenau",
     ),
     "hundreds": (
         "(?:rounded )?(?:in|to) (?:full |whole |round )?hundreds|(?:full|whole|round) hundreds",

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.phrases import EMPTY, SEPARATE
-from dpmodels.authoring.documents.states import Keys, State, States, yes_of
+from dpmodels.authoring.documents.states import SHORT, Keys, State, States, yes_of
 from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.file_types import NUMBERS
 from dpmodels.contract.columns import Column
@@ -76,7 +76,8 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
             readings = _read(name, keys[name], clause, states, before) if name in columns else ()
             read = [one for one in readings if _is_sound(one, columns)]
             rules += [one for one in read if one.text not in {each.text for each in rules}]
-            if not read and LOOKS_LIKE_ONE.search(clause):
+            is_own = ELSE.fullmatch(clause) is not None and _is_answered(name, keys[name], words)
+            if not read and LOOKS_LIKE_ONE.search(clause) and not is_own:
                 unread.setdefault(name, []).append(clause)
     return rules, unread
 
@@ -127,6 +128,12 @@ def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, befor
         if value == "null" or (keys.get("type") == "categorical" and isinstance(value, str) and match["unless"]):
             yield Rule(name, f"when {premise.opposite} then {name} != {value}", clause, is_converse=True)
         return
+
+
+def _is_answered(name: str, keys: Mapping[str, Any], words: str) -> bool:
+    """Tell whether words say of a column of two answers what its yes means, as `Y if they left, else N` of `left`."""
+    spoken = {one for one in re.split(r"[\W_]+", name.casefold()) if len(one) > SHORT}
+    return yes_of(keys) is not None and bool(spoken & {*re.split(r"[\W_]+", words.casefold())})
 
 
 def _otherwise(name: str, keys: Mapping[str, Any], clause: str, words: str, before: Sequence[State]) -> Iterator[Rule]:

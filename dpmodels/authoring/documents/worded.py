@@ -14,6 +14,7 @@ from itertools import pairwise
 from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
+from dpmodels.authoring.documents.states import ANSWER_OF, EMPTY_WORDS
 from dpmodels.authoring.type_words import kind_of
 
 HEADED = ("min", "max", "range", "values", "formula", "of")
@@ -43,6 +44,13 @@ FIRST_TYPES = (
 TYPED = re.compile(rf"({PLAIN_TYPES}|{FIRST_TYPES})(?:\s*:?\s+(.+))?", re.IGNORECASE)
 ANSWER = "yes|no|true|false|ja|nein|oui|non|s[ií]|[yntfjo01]"
 ANSWERS = re.compile(rf"({ANSWER})\s*(?:/|\||,|\bor\b|\boder\b|\bou\b|\bo\b)\s*({ANSWER})", re.IGNORECASE)
+CHOICE = re.compile(
+    rf"[\"'`]?({ANSWER})[\"'`]?\s*(?:if|when|wenn|falls|si|cuando|=)\s[^.;()]+?[,;]\s*(?:and |und |et |y )?"
+    rf"(?:(?:else|otherwise|sonst|sinon|si no),?:?\s+[\"'`]?({ANSWER})[\"'`]?|"
+    rf"[\"'`]?({ANSWER})[\"'`]?\s+(?:otherwise|else|if not|sonst|sinon|si no))\s*(?:[.;(].*)?",
+    re.IGNORECASE,
+)
+"""Two answers of which the first is said to hold in some rows, as in `Y if they left, else N`."""
 LOWER, UPPER = (
     r"(?:at least|minimum|min\.?|no less than|mindestens|minimal|au moins|al menos|mínimo)(?: of| von| de)?:?\s+",
     r"(?:at most|maximum|max\.?|no more than|up to|höchstens|maximal|bis zu|au plus|au maximum|como máximo|máximo)"
@@ -85,8 +93,8 @@ CITED = re.compile(r"\b(?:pp?|art|abb|fig|cf|vgl)\.\s?[\d\[]", re.IGNORECASE)
 """Words by which bounds or values may be those of rows that somebody saw, or numbers of pages and the like."""
 OPEN_LIST = re.compile(r"(?:and|or|und|oder|et|ou|y|o)\s", re.IGNORECASE)
 FIGURE = re.compile(r"\d+")
-FEW, SHORT = 3, 3
-"""Values from which on a list needs no word before it, and letters of a value that is a code."""
+FEW, MANY, SHORT = 3, 4, 3
+"""Values from which on a list needs no word before it, or may end with one of several words; letters of a code."""
 BRACKETS = re.compile(r"\s*\([^()]*\)")
 LONGEST = 1000
 """Letters of a description that is read; a longer one is a text."""
@@ -163,7 +171,7 @@ def _phrases(words: str) -> list[str]:
 
 def _cells(words: str) -> Iterator[Cell]:
     """Yield what the lists in a description are, or else what its phrases are."""
-    lists = [cell for cell in (_led(words), *map(_labeled, _parts(words))) if cell]
+    lists = [cell for cell in (_led(words), _choice(words), *map(_labeled, _parts(words))) if cell]
     yield from lists[:1]
     rest = words
     if interval := next((one for one in INTERVAL.finditer(words) if {"[", "]"} & {*one[0]}), None):
@@ -180,9 +188,17 @@ def _parts(words: str) -> list[str]:
     """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`."""
     brackets = re.findall(r"\(([^()]*)\)", words)
     outside = STOP.split(words)[0].rpartition(": ")
-    first = STOP.split(words)[0].strip()
+    first = STOP.split(words)[0].split(";")[0].strip()
     behind = outside[2].strip().rstrip(".") if outside[1] else ""
     return [words.strip().rstrip("."), *brackets, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
+
+
+def _choice(words: str) -> Cell | None:
+    """Read two answers, a yes and a no in either order; a person confirms that the file has no others."""
+    match = CHOICE.fullmatch(words.strip())
+    pair = [one for one in match.groups() if one] if match else []
+    says_yes = {ANSWER_OF.get(one.casefold(), one == "1") for one in pair}
+    return Cell("values", " | ".join(pair), False) if says_yes == {True, False} else None
 
 
 def _led(words: str) -> Cell | None:
@@ -225,7 +241,8 @@ def _bare_list(part: str) -> Cell | None:
     members = _members(part)
     is_code = all(len(member) <= SHORT for member in members)
     is_several = len(members) >= FEW or is_code or "|" in part or not re.search("[,/;]", part)
-    if not members or any(" " in member for member in members) or not is_several or ";" in part:
+    spaced = [member for member in members if " " in member]
+    if not members or not (not spaced or _is_named(spaced, members)) or not is_several or ";" in part:
         return None
     units = [one for one in members if len(one) > 1 and A_UNIT.fullmatch(one)]
     if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) for one in members):
@@ -233,6 +250,14 @@ def _bare_list(part: str) -> Cell | None:
     if any(map(A_TYPE.fullmatch, members)) and not _names_a_type(part):
         return None
     return Cell("values", " | ".join(members), "|" in part)
+
+
+def _is_named(spaced: list[str], members: list[str]) -> bool:
+    """Tell whether one of many values is a short name of several words, such as `end of contract` behind words."""
+    if len(spaced) > 1 or len(members) < MANY:
+        return False
+    words = spaced[0].split()
+    return spaced[0] == members[-1] and len(words) <= FEW and words[0].casefold() not in EMPTY_WORDS
 
 
 def _names_a_type(words: str) -> bool:

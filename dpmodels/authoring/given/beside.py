@@ -11,6 +11,8 @@ from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 OF_SEVERAL = "be left out of a draft of several tables; write it into the draft, below the table that it is about"
 UNWRITABLE = "{}: YAML cannot write {}; use text, numbers, lists and dictionaries"
 ABOVE = re.compile(r"^(?=columns:$)", re.MULTILINE)
+SAID_ROWS = re.compile(r"^rows: .*\n", re.MULTILINE)
+"""The number of rows that a document says, which gives way to that of a person."""
 COMMENTED, LIVE = "\n# constraints:\n", "\nconstraints:\n"
 
 
@@ -39,4 +41,5 @@ def _with(text: str, key: str, lines: str) -> str:
     others = next((one for one in (LIVE, COMMENTED) if one in text), "") if key == "constraints" else ""
     if others and (rules := lines.removeprefix("constraints:\n")) != lines:
         return text.replace(others, f"{LIVE}{rules}", 1)
+    text = SAID_ROWS.sub("", text) if key == "rows" else text
     return ABOVE.sub(lambda _: lines, text, count=1)

@@ -231,8 +231,10 @@ def with_types(facts: Mapping[str, Facts], given: Mapping[str, Facts]) -> dict[s
 def _beside(given: Facts, documented: Facts) -> Facts:
     """Return what is documented of a column but for what a person says otherwise."""
     is_bounded = given.low is not None
+    is_settled = is_bounded or given.values is not None
     return replace(
         documented,
+        unsure="" if is_settled else documented.unsure,
         low=None if is_bounded else documented.low,
         high=None if is_bounded else documented.high,
         values=documented.values if given.values is None and given.kind == "category" else None,

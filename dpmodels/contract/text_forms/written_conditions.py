@@ -192,7 +192,9 @@ def _several(text: str, columns: Mapping[str, Any]) -> str:
     parts = EITHER.split(text)
     if len(parts) > 1:
         return f"conditions cannot be joined by `or`; {BY_ITSELF}, as {' and '.join(map(repr, parts))}"
-    parts = [part.strip() for part in JOINED.split(text)]
+    parts = [part for part in map(str.strip, JOINED.split(f" {text} ")) if part]
+    if len(parts) == 1 and (dangling := JOINED.search(f" {text} ")):
+        return f"nothing stands beside `{dangling[0].strip()}`; write `{parts[0]}`"
     if len(parts) < 2:
         return ""
     return f"these are several conditions: give each by itself, as {' and '.join(map(repr, parts))}; {ALL_HOLD}"
