@@ -278,11 +278,13 @@ def refusals() -> list[list[str]]:
     changed = {
         "todo": ("max: 55", "max: TODO"),
         "less": ("  school_years: {type: integer, min: 0, max: 18}\n", ""),
+        "more": ("columns:\n", "columns:\n  day: {type: integer, min: 0, max: 9}\n"),
         "narrow": ("max: 55", "max: 40"),
         "wages": ("name: earnings", "name: wages"),
     }
     for name, (old, new) in changed.items():
         Path(f"{name}.yaml").write_text(schema.replace(old, new))
+    Path("other.yaml").write_text("name: other\ncolumns:\n  day: {type: integer, min: 0, max: 9}\n")
     rows = pd.read_parquet("demo/earnings.parquet")
     rows.assign(age=rows.age.where(rows.index > 3)).to_parquet("null.parquet")
     rows.astype({"earned_74": str}).replace({"earned_74": {"0": "none"}}).to_csv("words.csv", index=False)
@@ -293,6 +295,8 @@ def refusals() -> list[list[str]]:
     lines = [
         "schema lint todo.yaml",
         makes("less"),
+        makes("more"),
+        makes("other"),
         makes("narrow"),
         makes(rows="words.csv"),
         makes(rows="null.parquet"),
