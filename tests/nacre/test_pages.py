@@ -284,7 +284,8 @@ def refusals() -> list[list[str]]:
     }
     for name, (old, new) in changed.items():
         Path(f"{name}.yaml").write_text(schema.replace(old, new))
-    Path("other.yaml").write_text("name: other\ncolumns:\n  day: {type: integer, min: 0, max: 9}\n")
+    day = "{type: integer, min: 0, max: 9}"
+    Path("other.yaml").write_text(f"name: other\ncolumns:\n  day: {day}\n  hour: {day}\n")
     rows = pd.read_parquet("demo/earnings.parquet")
     rows.assign(age=rows.age.where(rows.index > 3)).to_parquet("null.parquet")
     rows.astype({"earned_74": str}).replace({"earned_74": {"0": "none"}}).to_csv("words.csv", index=False)
