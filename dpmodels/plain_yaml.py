@@ -77,11 +77,14 @@ def _plain(value: Any) -> Any:
 
 
 def unwritable(content: Mapping[Any, Any]) -> str:
-    """Return the keys that lead to the first value of a mapping that no YAML holds, joined by points; empty of none."""
+    """Return the keys that lead to the first value of a mapping that no YAML holds, joined by points; empty of none.
+
+    So are those that are not read again, such as a set, bytes, or a number of too many digits.
+    """
     for key, value in content.items():
         try:
-            write_yaml({key: value})
-        except yaml.YAMLError:
+            read_yaml(write_yaml({key: value}))
+        except (yaml.YAMLError, YamlFault):
             below = unwritable(value) if isinstance(value, Mapping) else ""
             return f"{key}.{below}" if below else str(key)
     return ""

@@ -326,6 +326,13 @@ def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
         ({"min": 9}, "column age: has no type; write one of categorical, .*derived$"),
         ({"type": "derived", "formula": "2 +* 3"}, "column age: formula `2 [+][*] 3` is no formula"),
         ({"type": "number", "min": object()}, "column age: YAML cannot write min of it"),
+        (
+            {"type": "categorical", "values": {"a", "b"}},
+            "column age: YAML cannot write values of it; use text, .+lists",
+        ),
+        ({"type": "categorical", "values": [b"a"]}, "column age: YAML cannot write values of it"),
+        ({"type": "integer", "min": 0, "max": 10**401}, "column age: YAML cannot write max of it"),
+        ({"type": "categorical", "values": ["\ud800"]}, "column age: YAML cannot write values of it"),
     ],
 )
 def test_keys_that_no_schema_has_are_refused_by_their_column(tmp_path: Path, keys: Any, says: str) -> None:
