@@ -81,7 +81,7 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
     code, out, _ = run_cli(*_plan_words(asked), "--contact", LINK)
     assert code == 0 and out.splitlines() == as_lines(facts)  # piped: whole, and one fact a line
     python = nacre.plan(asked / "clinic.yaml", 1.0, 1e-5, report_epsilon=0.2, home=asked / "home", contact=LINK)
-    assert python.facts == facts and repr(python).splitlines() == as_lines(facts)
+    assert python.facts == facts and python.text.splitlines() == as_lines(facts)
     run = start(config)
     assert describe_run(run) == facts
     officer, wanted = officer_of(run) or pytest.fail("nobody is asked")
