@@ -44,6 +44,10 @@ def groups_of(words: Sequence[str]) -> dict[str, object]:
     groups = dict[str, object]()
     for word in words:
         name, sign, text = word.rpartition("=")
+        if not sign and "," in word:
+            raise Unsuitable(
+                f"name each group by itself, as --by {' --by '.join(part.strip() for part in word.split(','))}"
+            )
         column = name if sign else word
         if column in groups:
             raise Unsuitable(f"name {column} once among the groups")

@@ -35,7 +35,8 @@ return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
   [...document.images].filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.alt));
 """
 NUMBERS = """
-return ['svg[role=img]', '#pairs .cards svg', '#rates svg'].map(these => document.querySelectorAll(these).length);
+const byGroup = '#rates svg, #groups svg, #asked-rates svg';
+return ['svg[role=img]', '#pairs .cards svg', byGroup].map(these => document.querySelectorAll(these).length);
 """
 CUT_OFF = """
 return [...document.querySelectorAll('svg[role=img] text')].filter(text => {

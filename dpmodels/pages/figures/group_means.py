@@ -113,7 +113,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
         parts += [
             fitted(0, y - 5, label, room, "start", "label"),
             words(WIDTH - FIGURE, y - 5, _with_error(released, within), "end"),
-            words(WIDTH, y - 5, synthetic, "end", "second"),
+            words(WIDTH, y - 5, synthetic, "end", "second" if one in known else "second rest"),
             box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
         ]
         if one in known:

@@ -157,7 +157,7 @@ def has_counted_mean(
         and moment_of(column.formula, columns) is None
         and math.isfinite(sum(map(abs, reach(column.formula, columns))))
         and {one["name"] for one in counted} == names
-        and not any(getattr(columns[name], "outside", "") in CHANGED for name in (*column.operands, *names))
+        and not any(getattr(columns[name], "outside", "") in CHANGED for name in names)
         and all(_is_stated(one, "mean") for one in counted if "mean" in one)
         and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in counted)
     )
