@@ -110,7 +110,8 @@ class Report:
     def rates(self) -> "pd.DataFrame":
         """How often the target has a class in each group of every other column: a row for each class and group.
 
-        Columns of two classes that a workload names with another one have their rates by that, too.
+        Columns of two classes that a workload names with another one have their rates by that, too, as parts of the
+        rows in which they are not null.
 
         - ``rate_of``, the target and its class, such as ``married=true``; of three classes or more each has its rows,
           up to six; ``column`` and ``group``, which values;

@@ -288,7 +288,7 @@ def asked_rate_figures(facts: Facts) -> list[Figure]:
     """Draw the rates of columns that are not the target, by those that a workload names with them."""
     columns, figures = facts["columns"], list[Figure]()
     for rates in facts.get("asked_rates", ()):
-        name, whole = columns[rates["target"]]["name"], class_share(facts, rates)
+        name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
         for one in rates["columns"]:
             end = 1.0 if (end := max(_largest(one), whole, 1e-9)) > HALF else end
             drawn = _rate(columns[one["column"]], one, (whole, end))

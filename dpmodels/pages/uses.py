@@ -342,7 +342,8 @@ def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, mos
 def _avoided(known: Known, figure: str) -> list[str]:
     """Name the columns of whose means, or large quantiles, nobody is to use any, since noise leaves these open."""
     columns = [one for one in known.columns if not unresolved(one)]
-    return [one["name"] for one in columns if figure in one.get("avoid", ())]
+    derived = [one for one in known.report.get("derived", ()) if "open" in one.get("unseen", {}) and figure != "p99"]
+    return [*(one["name"] for one in columns if figure in one.get("avoid", ())), *(one["name"] for one in derived)]
 
 
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:

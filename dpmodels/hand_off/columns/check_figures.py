@@ -14,7 +14,7 @@ from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
-from dpmodels.pages.figures.rates import by_class
+from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
@@ -66,7 +66,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
         "pairs": _are_pairs(report["pairs"] or {}, table, ruled_pairs(report)),
         "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
-        "asked_rates": all(_are_rates(one, report["columns"]) for one in report.get("asked_rates", ())),
+        "asked_rates": all(_are_rates(one, report["columns"], of_values=True) for one in report.get("asked_rates", ())),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }
@@ -109,8 +109,11 @@ def _is_pair(listed: Sequence[Any]) -> bool:
     )
 
 
-def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
-    """Tell whether rates are shares, within what their noise says, and add up to what the target's column says."""
+def _are_rates(rates: Facts, columns: Sequence[Facts], of_values: bool = False) -> bool:
+    """Tell whether rates are shares, within what their noise says, and add up to what the target's column says.
+
+    ``of_values``: they are parts of the rows in which that is not null.
+    """
     places = [one["column"] for one in rates["columns"]]
     if not places:
         return not rates.get("target")
@@ -119,14 +122,14 @@ def _are_rates(rates: Facts, columns: Sequence[Facts]) -> bool:
         len(set(places)) == len(places)
         and rates["target"] not in places
         and all(
-            _is_rated(one, target, target["labels"].index(of_class["class"]))
+            _is_rated(one, target, target["labels"].index(of_class["class"]), of_values)
             for of_class in by_class(rates)
             for one in of_class["columns"]
         )
     )
 
 
-def _is_rated(rates: Facts, target: Facts, taken: int) -> bool:
+def _is_rated(rates: Facts, target: Facts, taken: int, of_values: bool) -> bool:
     """Tell whether the rates by one column can be of a release, and of rows with so many of the class."""
     figures = list(zip(rates["released"], rates["stddev"], rates["synthetic"], strict=True))
     if not (_are_between(rates["share"], 0, 1) and all(_are_between(one, 0, 1) for one in figures)):
@@ -134,12 +137,13 @@ def _is_rated(rates: Facts, target: Facts, taken: int) -> bool:
     whole = sum(share * one[0] for share, one in zip(rates["share"], figures, strict=True))
     noise = sum(abs(share) * one[1] for share, one in zip(rates["share"], figures, strict=True))
     noise += target["released_stddev"][taken]
-    synthetic, drawn_rates = target["synthetic"][taken], rates["synthetic"]
+    released, drawn = (not_null(target, key) if of_values else 1.0 for key in ("released", "synthetic"))
+    synthetic, drawn_rates = target["synthetic"][taken] / drawn, rates["synthetic"]
     return (
         rates["within"] == [rate_within(*one) for one in figures]
         and abs(sum(rates["share"]) - any(rates["share"])) <= len(figures) * ROUNDED_SHARE  # none: of earlier versions
-        and abs(whole - target["released"][taken])
-        <= ROUNDED_SHARE + MOST_OFF * (noise + target["released_stddev"][taken])
+        and abs(whole - target["released"][taken] / released)
+        <= ROUNDED_SHARE + MOST_OFF * (noise + target["released_stddev"][taken]) / released
         and min(drawn_rates) - DRAWN_APART <= synthetic <= max(drawn_rates) + DRAWN_APART
     )
 

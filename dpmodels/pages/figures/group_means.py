@@ -62,6 +62,7 @@ def _drawn(means: Facts, column: Facts) -> Figure:
     relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
+    note += ", if its values thin out" * ("open" in column.get("unseen", {}))
     rows = tuple(_row(one, column) for one in means["groups"])
     drawn = _picture(title, shown, column)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""

@@ -17,6 +17,7 @@ NEAR, MIDDLE = 0.25, 0.5
 GIVEN, OPEN = 0.98, 0.95
 """Part of the rows whose class one column settles if it is said to give the target away; and the largest part that the
 more frequent class may have, since a target that hardly varies is settled by any column."""
+NULL = "null"
 FEW_NULLS = 0.01
 """Share of rows with null for the target up to which a rate of all rows is that of the others."""
 
@@ -65,10 +66,17 @@ def whole_rate(report: Facts) -> float:
     return class_share(report, report["rates"])
 
 
-def class_share(report: Facts, rates: Facts) -> float:
-    """Return how many of all synthetic rows have the class that rates are of."""
+def class_share(report: Facts, rates: Facts, of_values: bool = False) -> float:
+    """Return how many of all synthetic rows, or of those that are not null, have the class that rates are of."""
     target = report["columns"][rates["target"]]
-    return float(target["synthetic"][target["labels"].index(rates["class"])])
+    share = float(target["synthetic"][target["labels"].index(rates["class"])])
+    return share / not_null(target, "synthetic") if of_values else share
+
+
+def not_null(column: Facts, figure: str) -> float:
+    """Return the part of the rows in which a column is not null, ``synthetic`` or as ``released``."""
+    nulls = column[figure][column["labels"].index(NULL)] if NULL in column["labels"] else 0.0
+    return max(1.0 - nulls, 1e-9)
 
 
 def giving_away(report: Facts) -> list[str]:

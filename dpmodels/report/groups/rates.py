@@ -52,7 +52,9 @@ def rates_of(
 def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rates of one of two classes of a column by another, of the pairs that a workload names.
 
-    Those of the target are ``rates_of``. Shapes: cells, those of the synthetic rows, [B, columns].
+    They are parts of the rows that are not null. Those of the target are ``rates_of``.
+
+    Shapes: cells, those of the synthetic rows, [B, columns].
     """
     pairs, names, stated = facts["pairs"] or {}, list(codec.columns), dict[int, dict[str, Any]]()
     dropped = helpers(counted.columns)
@@ -71,7 +73,8 @@ def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str
         labels = [label for (label,) in group_labels(column, np.arange(column.size))]
         likely = _yes(labels[:2]) or _stated(column, counts.sum(axis=1)[:2])
         taken = labels.index(stated[place]["class"]) if place in stated else likely[0]
-        rates = _in_groups(group, taken, counts, np.broadcast_to(best[1].stddev, counts.shape), drawn)
+        stddev = np.broadcast_to(best[1].stddev, counts.shape)
+        rates = _in_groups(group, taken, counts[:2], stddev[:2], drawn[:2])  # of the rows that are no null
         if len(rates["share"]) > 1 and any(rates["share"]):
             of_class = stated.setdefault(place, {"target": place, "class": labels[taken], "columns": []})
             groups = group_labels(codec.columns[names[by]], group[merge])

@@ -21,6 +21,7 @@ from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
+from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
@@ -178,6 +179,16 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     return Drawn(labels, keys, rows, order)
 
 
+def _ends(columns: Mapping[str, Any], column: str) -> tuple[float, float]:
+    """Return between what the values of a number lie by the schema, 0 among them where that stands apart."""
+    one = columns[column]
+    if isinstance(one, Derived):
+        return reach(str(one.formula), columns)
+    if isinstance(one, Continuous):
+        return min(float(one.low), 0.0), max(float(one.high), 0.0)
+    return -math.inf, math.inf
+
+
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
     """Return the numbers of a column in synthetic rows, null as NaN; of times of day in its units. Shape: [B]."""
     follows, places = columns[column], list(codec.columns)
@@ -217,6 +228,7 @@ def _stated(
     places = {key: place for place, key in enumerate(drawn.keys)}
     if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
         return None  # two groups are called alike, such as a category "null" and the rows that have none
+    low, high = _ends(counted.columns, column)
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     every = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
     for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in every):
@@ -227,7 +239,7 @@ def _stated(
             {
                 "labels": drawn.labels[places[key]],
                 "share": round(max(mean["count"], 0.0) / in_all, DIGITS),
-                "released": beside(mean["mean"], mean["within"]) if is_known else None,
+                "released": beside(min(max(mean["mean"], low), high), mean["within"]) if is_known else None,
                 "within": float(f"{mean['within']:.3g}") if is_known else None,
                 "synthetic": float(f"{of_group.mean():.6g}") if len(of_group) else None,
                 "reason": mean["reason"],
