@@ -16,7 +16,7 @@ from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
 from dpmodels.authoring.documents.offered import table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.file_types import is_all_text, without_text
+from dpmodels.authoring.file_types import dates_opened, is_all_text, without_text
 from dpmodels.authoring.given.types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
@@ -182,7 +182,8 @@ def draft(
     columns, rules = _columns({name: of_file(one, names) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
-    beside = [*table_lines(sources, types, form is not None, partial(_has_commas, data), public_facts.accept), *rules]
+    written = dates_opened(types, {name for name, one in columns.items() if one.keys.get("type") == "datetime"})
+    beside = [*table_lines(sources, written, form is not None, partial(_has_commas, data), public_facts.accept), *rules]
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)

@@ -1,6 +1,6 @@
 """What the type of a column in a file tells of it, beside a type that a person gives."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +74,14 @@ def without_text(types: Types, form: TextForm | None) -> Types:
     if form is None and not is_all_text(types):
         return types
     return {name: None if dtype is None or is_text(inner_type(dtype)) else dtype for name, dtype in types.items()}
+
+
+def dates_opened(types: Types, dates: Collection[str]) -> Types:
+    """Leave the types of dates that are text open: a document may say how they are written, whatever others are."""
+    return {
+        name: None if dtype is not None and name in dates and is_text(inner_type(dtype)) else dtype
+        for name, dtype in types.items()
+    }
 
 
 def beside_given(dtype: pa.DataType, facts: Facts) -> Keys:
