@@ -42,6 +42,8 @@ def not_of_type(key_path: tuple[str, ...], value: Any, meant: str) -> str:
     """Say what to write for a key that columns of another type have, as the tail of a sentence; else what is meant."""
     if key_path[0] == "columns" and key_path[2:] == ("values",) and isinstance(value, list):
         return OF_ANSWERS.format(values=", ".join(json.dumps(one, ensure_ascii=False, default=str) for one in value))
+    if key_path[0] == "columns" and key_path[2:] == ("round",):
+        return "; decimals are of `type: number`"
     if key_path[0] != "columns" or key_path[2:] != ("computed",):
         return meant
     return OF_CONDITION.format(name=key_path[1], formula=value if isinstance(value, str) else "FORMULA")

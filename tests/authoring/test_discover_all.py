@@ -321,6 +321,7 @@ def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
     ("keys", "says"),
     [
         ({"type": "number", "mn": 3}, r"column age: mn is no key here; did you mean `min`\?$"),
+        ({"type": "integer", "min": 0, "max": 9, "round": 2}, "round is no key here; decimals are of `type: number`$"),
         ({"type": "float", "min": "x"}, "column age: min must be a number$"),
         ({"type": "number", "min": 9, "max": 3}, "column age: min 9.0 is not below max 3.0"),
         ({"min": 9}, "column age: has no type; write one of categorical, .*derived$"),
