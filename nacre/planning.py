@@ -134,9 +134,16 @@ def _measures(contract: Any) -> str:
         f"{len(names)} of {counted(len(contract.columns), 'column')}",
         f"target {contract.target}" if contract.target else "no target",
         f"{counted(asked, 'pair')} asked for by the workload" if asked else "",
-        f"{rows.min:,} to {rows.max:,} rows declared" if rows else "",
+        f"{_spanned(rows)} rows declared" if rows else "",
     )
     return "; ".join(filter(None, parts))
+
+
+def _spanned(rows: Any) -> str:
+    """Write between what the number of rows lies, or on which side of what."""
+    if None not in (rows.min, rows.max):
+        return f"{rows.min:,} to {rows.max:,}"
+    return f"at least {rows.min:,}" if rows.max is None else f"up to {rows.max:,}"
 
 
 def _asked(contract: Any) -> Iterator[str]:

@@ -259,7 +259,9 @@ def pair_tables(facts: Facts) -> list[Figure]:
     """
     pairs = facts.get("pairs") or {}
     within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
-    farthest = max(within.values(), default=0.0)
+    names, dropped = [one["name"] for one in facts["columns"]], not_handed_over(facts)
+    received = [error for pair, error in within.items() if not dropped & {names[place] for place in pair}]
+    farthest = max(received, default=0.0)
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
     hidden -= asked_pairs(facts)

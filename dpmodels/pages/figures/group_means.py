@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
 from dpmodels.plural import OF_CATEGORIES
 
@@ -30,9 +31,14 @@ HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows",
 
 
 def told_apart(report: Facts) -> list[str]:
-    """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against."""
-    groups = report.get("groups", ())
-    return [f"{one['column']} by {one['by']}" for one in groups if are_apart(one["groups"], len(groups))]
+    """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against.
+
+    Means of a column whose mean of all rows noise leaves open hold as far as its values thin out, and are left out.
+    """
+    groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
+    left_out = {one["name"] for one in columns if "open" in one.get("unseen", {})} | not_handed_over(report)
+    apart = [one for one in groups if are_apart(one["groups"], len(groups))]
+    return [f"{one['column']} by {one['by']}" for one in apart if not left_out & {one["column"], one["by"]}]
 
 
 def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
