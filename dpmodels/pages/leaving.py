@@ -22,7 +22,7 @@ PROPOSED = (
 )
 """What the contract for machines says of it."""
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
-BY_ANYBODY = "not known, because it was signed with a key that you did not name"
+BY_ANYBODY = "not known, because it was signed with a key that you did not name as the officer's"
 REFUSED = "no, because it is not as it was made; next: use nothing of it, and ask whoever sent it"
 """What is said of that where a check of the folder has faults."""
 NEXT = {
