@@ -166,7 +166,7 @@ def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None
 
 
 def test_means_of_pairs_that_nobody_named_are_stated_only_where_groups_differ_by_more_than_noise_makes() -> None:
-    """Chosen by their own noise, one in six of these lay beyond what was stated."""
+    """Chosen by their own noise, far more than one in twenty of these lay beyond what was stated."""
     rng, rows = np.random.default_rng(5), 3000
     kinds = {f"kind{place}": rng.choice(list("abcd"), rows) for place in range(4)}
     amounts = {f"amount{place}": rng.normal(50, 15, rows).clip(0, 100).round(1) for place in range(4)}

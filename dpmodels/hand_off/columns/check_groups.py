@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.contract.columns import Continuous, Derived
-from dpmodels.contract.derivation.reach import reach
+from dpmodels.contract.columns import Derived
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import MORE, are_groups
 
@@ -51,9 +50,9 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
     They are those of parts of its rows, so that of all is between them: of the synthetic rows but for the first of
     these, which are looked at, and of the real ones within the noise.
     """
-    from dpmodels.report.groups.stated import LEAST
+    from dpmodels.report.groups.stated import LEAST, ends_of_values
 
-    low, high = _ends(table.columns[means["column"]], table)
+    low, high = ends_of_values(table.columns, means["column"])
     slack = ROUNDED_VALUE * max(1.0, abs(low), abs(high))
     groups = means["groups"]
     known = [one for one in groups if one["released"] is not None]
@@ -79,16 +78,6 @@ def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], rep
     return min(ends) - off <= mean["estimate"] <= max(ends) + off and (
         not drawn or min(drawn) - some <= synthetic <= max(drawn) + some
     )
-
-
-def _ends(column: Any, table: Schema) -> tuple[float, float]:
-    """Return between what the numbers of a column lie."""
-    if isinstance(column, Derived):
-        return reach(str(column.formula), table.columns)
-    if isinstance(column, Continuous):
-        return min(float(column.low), 0.0), max(float(column.high), 0.0)
-    numbers = [float(key) for key in column.keys]
-    return min(numbers), max(numbers)
 
 
 def _is_mean(group: Facts, low: float, high: float) -> bool:

@@ -179,14 +179,15 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     return Drawn(labels, keys, rows, order)
 
 
-def _ends(columns: Mapping[str, Any], column: str) -> tuple[float, float]:
+def ends_of_values(columns: Mapping[str, Any], column: str) -> tuple[float, float]:
     """Return between what the values of a number lie by the schema, 0 among them where that stands apart."""
     one = columns[column]
     if isinstance(one, Derived):
         return reach(str(one.formula), columns)
     if isinstance(one, Continuous):
         return min(float(one.low), 0.0), max(float(one.high), 0.0)
-    return -math.inf, math.inf
+    numbers = [float(key) for key in one.keys]
+    return min(numbers), max(numbers)
 
 
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
@@ -228,7 +229,7 @@ def _stated(
     places = {key: place for place, key in enumerate(drawn.keys)}
     if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
         return None  # two groups are called alike, such as a category "null" and the rows that have none
-    low, high = _ends(counted.columns, column)
+    low, high = ends_of_values(counted.columns, column)
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     every = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
     for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in every):
