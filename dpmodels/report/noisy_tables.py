@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmodels.arrays import Whole
+from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.derivation.tariff import written_table
 from dpmodels.contract.derivation.terms import terms_of
@@ -26,6 +26,7 @@ from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
 from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
+from dpmodels.report.derived.possible import Rules
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
@@ -82,12 +83,14 @@ class Cells(NamedTuple):
         counts: of all columns that were counted together for it.
         groups: what each row is called by a column that follows from another one, by the name of that column.
         moments: of what a formula gives in every row; None without a formula.
+        ends: between what the values of the last column lie by the rules, where these say it and there is no formula.
         merged: the cell of each fine one, of every column that was counted. Shapes: [fine cells].
     """
 
     counts: Counts
     groups: dict[str, list[str]]
     moments: Moments | None
+    ends: tuple[Floats, Floats] | None
     merged: dict[str, Whole]
 
 
@@ -107,6 +110,8 @@ class Counted:
         self.measured, self.combined, self.values = _tables_of(release, about)
         table: Any = self.contract.tables[self.contract.root] if self.contract.kind == "tree" else self.contract
         self.columns: Mapping[str, Any] = getattr(table, "columns", {})
+        implications, pairs = (getattr(table, each, ()) for each in ("implications", "rules"))
+        self.rules = Rules(implications, pairs, self.columns, self.values.columns)
 
     def over(self, names: Sequence[str]) -> tuple[str, NoisyTable] | None:
         """Return the table of some columns whose counts have the least noise, and its kind; None if there is none.
@@ -162,15 +167,24 @@ class Counted:
         every = self._bases(names, formula)
         kept = {follows[name].operands[0] if name in follows else name for name in groups}
         kind, table = of or self._table(every, formula)
-        table = tails_joined(table, {*every} - kept, self.values)
+        table = tails_joined(self.rules.cleared(table), {*every} - kept, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
             axis = every.index(one.operands[0])
             each = labels_of(one, table.cells_of[axis], self.values)
             labels[name] = [each[place] for place in places[axis]]
-        moments = moments_of(formula, table, self.values, self.columns) if formula else None
+        moments = self.moments(formula, table) if formula else None
+        ends = None if formula or names[-1] not in table.names else self.rules.ends(table, names[-1])
         merged = dict(zip(table.names, table.cells_of, strict=True))
-        return Cells(self._rows(kind, table), labels, moments, merged)
+        return Cells(self._rows(kind, table), labels, moments, ends, merged)
+
+    def moments(self, formula: str, table: NoisyTable) -> Moments:
+        """Return what a formula gives in each cell of a table.
+
+        Raises:
+            Unsuitable: as ``moments_of``.
+        """
+        return self.rules.within(table, formula, moments_of(formula, table, self.values, self.columns))
 
     def ways(self, names: Sequence[str], column: str) -> list[list[str]]:
         """Return lists of formulas whose sum a column is that follows from others: one empty text for any other column.
@@ -219,8 +233,8 @@ class Counted:
             tried = list[tuple[float, float]]()
             for of in self.tables((), term):
                 try:
-                    table = tails_joined(of[1], names_in(term), self.values)
-                    moments = moments_of(term, table, self.values, self.columns)
+                    table = tails_joined(self.rules.cleared(of[1]), names_in(term), self.values)
+                    moments = self.moments(term, table)
                 except Unsuitable:
                     continue
                 has_nulls |= bool(np.isnan(moments.mean).any())

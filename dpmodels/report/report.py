@@ -38,6 +38,7 @@ from dpmodels.report.fidelity import (
     number_moves,
 )
 from dpmodels.report.groups.rates import asked_rates, rates_of
+from dpmodels.report.groups.reconciled import agreeing
 from dpmodels.report.groups.stated import group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
@@ -262,6 +263,8 @@ def _derived(
     operands = {name for one in derived.values() if one.formula for name in one.operands}
     mean_of = Counted(release, operands).mean if operands and pairs and weights is None else None
     facts = derived_facts(derived, tally.codec, records, columns, weights, pairs, mean_of=mean_of)
+    if weights is None:
+        facts = agreeing(facts, columns, table_of(contract).flat.columns, table_of(contract).flat.rules)
     return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
 
 

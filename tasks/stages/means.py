@@ -2,21 +2,34 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.artifact import write_whole
 from dpmodels.authoring.asked import form_of
+from dpmodels.contract.columns import Boolean
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
-from dpmodels.report.groups.cells import Way, apart
-from dpmodels.report.groups.means import DOUBTED, INTERVAL, Names, best_of, doubted, means_of_groups
+from dpmodels.report.groups.cells import Way, apart, ways_of
+from dpmodels.report.groups.means import (
+    DOUBTED,
+    INTERVAL,
+    Measured,
+    Names,
+    best_of,
+    doubted,
+    judged,
+    means_of_groups,
+)
+from dpmodels.report.groups.reconciled import reconciled, related, wholes_of
+from dpmodels.report.noisy_tables import Counted
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 from tasks.stages.csv_forms import write_form
-from tasks.stages.noisy_tables import read_ways
+from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
 
 if TYPE_CHECKING:
@@ -85,23 +98,40 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
 
 def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
     """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
-    figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
+    counted = read_counted(run)
+    measured, cells, mean = _measured(counted, column, names, bins, value)
+    if names and value is None and not measured.is_dated:
+        every = {column: measured}
+        for one in related(column, counted.columns, counted.rules.pairs)[1:]:
+            with suppress(Unsuitable):
+                every[one] = _measured(counted, one, names, bins)[0]
+        wholes = {} if bins else wholes_of(_facts_of(run), every)  # edges may leave rows out
+        measured = measured._replace(whole=reconciled(every, wholes, counted.columns, counted.rules.pairs))
+    groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
+    return _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
 
-    def by(way: Callable[[], Way]) -> "tuple[pd.DataFrame, pd.DataFrame]":
+
+def _measured(
+    counted: Counted, column: str, names: list[str], bins: Mapping[str, object], value: object = None
+) -> "tuple[Measured, pd.DataFrame, str]":
+    """Return what was measured of a column by groups, the cells that these are of, and the name of their means."""
+    figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
+    is_boolean = isinstance(counted.columns.get(column), Boolean)
+
+    def by(way: Callable[[], Way]) -> "tuple[Measured, pd.DataFrame]":
         """Return the means by one table, and its cells."""
-        tables = list["pd.DataFrame"]()
-        for table in way().tables:
+        tables = dict[str, "pd.DataFrame"]()
+        for term, table in way().tables.items():
             cells = table.to_pandas(date_as_object=False)
             if bins:
                 cells = joined(cells, bins, columns, (figures.count, figures.error))
-            cells = with_shares(cells, column, value, (figures.mean, figures.stddev), _is_boolean(run, column))
+            cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
-            tables.append(cells if names else cells.assign(**{OF_ALL: column}))
-        return means_of_groups(tables, heads, column, figures), tables[-1]
+            tables[term] = cells if names else cells.assign(**{OF_ALL: column})
+        return means_of_groups(tables, heads, column, figures), [*tables.values()][-1]
 
-    ways = read_ways(run, names, column, as_category=value is not None)
-    groups, cells = best_of([partial(by, way) for way in ways])
-    return _beside(cells.dropna(subset=figures.mean), doubted(groups, _facts_of(run), column, _columns_of(run)), heads)
+    ways = ways_of(counted, names, column, as_category=value is not None)
+    return *best_of([partial(by, way) for way in ways]), figures.mean
 
 
 def _facts_of(run: Run) -> Mapping[str, Any]:
@@ -173,17 +203,3 @@ def _beside(cells: "pd.DataFrame", means: "pd.DataFrame", groups: list[str]) -> 
     heads = heads.astype(dict.fromkeys(groups, object))  # of a category `.map` makes another, which adds to nothing
     means.columns = [apart(str(figure), groups) for figure in means]
     return heads.join(means, on=groups).reset_index(drop=True)
-
-
-def _is_boolean(run: Run, column: str) -> bool:
-    """Tell whether a column is true or false."""
-    from dpmodels.contract.columns import Boolean
-
-    return isinstance(_columns_of(run).get(column), Boolean)
-
-
-def _columns_of(run: Run) -> Mapping[str, Any]:
-    """Return the columns of a run's table, or of the root of its tree."""
-    contract = run.plan.release.contract
-    table: Any = contract.tables[contract.root] if contract.kind == "tree" else contract
-    return getattr(table, "columns", {})

@@ -3,7 +3,7 @@
 Privacy: post-processing; no data is read, no ledger is opened and nothing is charged.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
-from dpmodels.report.groups.cells import Way, tidy, ways_of
+from dpmodels.report.groups.cells import tidy
 from dpmodels.report.noisy_tables import Counted, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
@@ -55,14 +55,14 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     return tidy(Counted(release).counts(columns)).replace_schema_metadata({FOOTER: release.entry})
 
 
-def read_ways(run: Run, groups: Sequence[str], column: str, as_category: bool = False) -> list[Callable[[], Way]]:
-    """Return what reads the cells of a column beside those of columns that make groups, as ``ways_of`` does.
+def read_counted(run: Run) -> Counted:
+    """Return the tables that a run's release counts.
 
     Raises:
         ArtifactError: the run has released nothing yet.
         Unsuitable: it has released no counts.
     """
-    return ways_of(Counted(_release_of(run)), groups, column, as_category)
+    return Counted(_release_of(run))
 
 
 def _release_of(run: Run) -> Release:

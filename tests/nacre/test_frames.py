@@ -12,7 +12,7 @@ import yaml
 import nacre
 from dpmodels.errors import ArtifactError, DataError, NacreError, SchemaError, Unsuitable
 from dpmodels.pages.figures.relations import likely_relations, relations
-from dpmodels.report.groups.means import ALIKE, BEYOND, DROWNED, LARGER, WIDE, Names, _reasons, means_of_groups
+from dpmodels.report.groups.means import ALIKE, BEYOND, DROWNED, LARGER, WIDE, Names, _reasons, judged, means_of_groups
 from nacre.reporting import Report, _group
 from tasks.run.store import Run
 from tests.hand_off.make_golden import GOLDEN
@@ -54,7 +54,7 @@ def test_a_mean_that_noise_made_has_a_reason_and_one_without_is_near_the_truth()
         cells = pd.DataFrame({"value": np.tile(values, 3), "stddev": 0.0, "count": real, "error": 15.0}, index=groups)
         cells["count"] += 15.0 * rng.standard_normal(len(cells))
         cells.index.name = "group"
-        means = means_of_groups([cells.reset_index()], cells.index.names, "value", FIGURES)
+        means = judged(means_of_groups({"": cells.reset_index()}, cells.index.names, "value", FIGURES).whole)
         said.append(means.reason)
         off.append((means["mean"] - truth[means.index]).abs() / (truth.max() - truth.min()))
     said, off = pd.DataFrame(said), pd.DataFrame(off)
@@ -68,7 +68,7 @@ def test_a_mean_a_little_beyond_all_values_is_set_to_the_nearest_of_them():
         index = pd.Index(["a", "b"] * 2, name="group")
         figures = {"value": [1.0, 1.0, 0.0, 0.0], "stddev": 0.0, "count": [*true, *false], "error": 5.0}
         cells = pd.DataFrame(figures, index=index)
-        return means_of_groups([cells.reset_index()], cells.index.names, "value", FIGURES)
+        return judged(means_of_groups({"": cells.reset_index()}, cells.index.names, "value", FIGURES).whole)
 
     near, far = of([-4.0, 30.0], [300.0, 70.0]), of([-60.0, 30.0], [300.0, 70.0])
     assert near["mean"].tolist() == [0.0, 0.3] and near.within["a"] > 4 / 300 and near.reason["a"] == LARGER

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.arrays import Whole
+from dpmodels.arrays import Floats, Whole
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.derived.counted import NULL
 from dpmodels.report.noisy_tables import PARTS, Counted, Counts
@@ -26,11 +26,11 @@ class Way(NamedTuple):
     """Tables that the mean of a column by groups follows from: the sum of the means of each.
 
     Attributes:
-        tables: one for each term of its formula, or one alone.
+        tables: one for each term of its formula, by what that is; or one alone by an empty text.
         merged: the cell of each fine one of every column that was counted for the first. Shapes: [fine cells].
     """
 
-    tables: list[pa.Table]
+    tables: dict[str, pa.Table]
     merged: dict[str, Whole]
 
 
@@ -53,7 +53,7 @@ def _way(
     counted: Counted, groups: Sequence[str], column: str, terms: Sequence[str], of: tuple[str, NoisyTable] | None
 ) -> Way:
     parts = [_beside(counted, groups, column, term, of) for term in terms]
-    return Way([table for table, _ in parts], parts[0][1])
+    return Way({term: table for term, (table, _) in zip(terms, parts, strict=True)}, parts[0][1])
 
 
 def _beside(
@@ -71,8 +71,20 @@ def _beside(
         columns[column] = pa.array(np.where(is_null, NULL, labels), pa.string()).dictionary_encode()
         for figure, values in cells.moments._asdict().items():
             columns[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
+    if cells.ends is not None:
+        columns |= _between(columns, apart(f"{column}_mean", names), apart(f"{column}_stddev", names), cells.ends)
     ordered = sorted(columns, key=lambda name: names.index(name) if name in names else len(names))
     return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names)), cells.merged
+
+
+def _between(columns: dict[str, pa.Array], mean: str, stddev: str, ends: tuple[Floats, Floats]) -> dict[str, pa.Array]:
+    """Return means and standard deviations of the values in cells that lie between two ends; dates stay as they are."""
+    if mean not in columns or not pa.types.is_floating(columns[mean].type):
+        return {}
+    low, high = (one.ravel() for one in ends)
+    means, stddevs = (columns[one].to_numpy(zero_copy_only=False) for one in (mean, stddev))
+    held = np.clip(means, low, high), np.minimum(stddevs, np.maximum(high - low, 0.0) / 2)
+    return {name: pa.array(one, mask=np.isnan(means)) for name, one in zip((mean, stddev), held, strict=True)}
 
 
 def tidy(counts_of: Counts) -> pa.Table:

@@ -77,13 +77,25 @@ class Term(NamedTuple):
     are_all: bool = True
 
 
-def means_of_groups(
-    tables: "Iterable[pd.DataFrame]", heads: Sequence[str], column: str, names: Names
-) -> "pd.DataFrame":
-    """Return the means of a column in groups, which are the index, with their errors and the reason to distrust each.
+class Measured(NamedTuple):
+    """The means of a column by groups, as one or several tables have them.
+
+    Attributes:
+        whole: its means.
+        parts: the formulas whose means were added up to them, and the means of each.
+        is_dated: whether they are dates, in seconds.
+    """
+
+    whole: Term
+    parts: list[tuple[str, Term]]
+    is_dated: bool
+
+
+def means_of_groups(tables: "Mapping[str, pd.DataFrame]", heads: Sequence[str], column: str, names: Names) -> Measured:
+    """Return the means of a column in groups, which are the index, with their errors.
 
     Args:
-        tables: the cells of each term of the column, nulls as NaN.
+        tables: the cells of each term of the column by its formula, nulls as NaN.
         heads: the columns of them that make groups.
         column: what they are the means of.
         names: of the figures of a cell.
@@ -92,14 +104,14 @@ def means_of_groups(
         Unsuitable: its terms are not of the same rows, or groups.
     """
     terms, is_dated = list[Term](), False
-    for cells in tables:
+    for cells in tables.values():
         counted = cells.dropna(subset=names.mean)
         is_dated = not _is_numeric(counted[names.mean])
         terms.append(_term(counted.set_index([*heads]), names)._replace(are_all=len(counted) == len(cells)))
-    return _judged(_added(terms, column), is_dated)
+    return Measured(_added(terms, column), list(zip(tables, terms, strict=True)), is_dated)
 
 
-def best_of(ways: Iterable[Callable[[], "tuple[pd.DataFrame, T]"]]) -> "tuple[pd.DataFrame, T]":
+def best_of(ways: Iterable[Callable[[], tuple[Measured, T]]]) -> tuple[Measured, T]:
     """Return the means that tell most groups, and of these with the least error, with what else belongs to them.
 
     ``ways``: each returns means by another table.
@@ -107,7 +119,7 @@ def best_of(ways: Iterable[Callable[[], "tuple[pd.DataFrame, T]"]]) -> "tuple[pd
     Raises:
         Unsuitable: none of the tables tells means.
     """
-    made, faults = list[tuple["pd.DataFrame", T]](), list[Unsuitable]()
+    made, faults = list[tuple[Measured, T]](), list[Unsuitable]()
     for way in ways:
         try:
             made.append(way())
@@ -115,7 +127,7 @@ def best_of(ways: Iterable[Callable[[], "tuple[pd.DataFrame, T]"]]) -> "tuple[pd
             faults.append(fault)
     if not made:
         raise faults[0]
-    return min(made, key=lambda one: _error(one[0]))
+    return min(made, key=lambda one: _error(judged(one[0].whole, one[0].is_dated)))
 
 
 def _error(means: "pd.DataFrame") -> tuple[int, float]:
@@ -190,10 +202,11 @@ def _term(cells: "pd.DataFrame", names: Names) -> Term:
     inside = sums((INSIDE * cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     moved = sums(cells[count].clip(lower=0) * cells[shift]) / known if shift in cells else 0.0 * known
     groups = pd.DataFrame({"count": records, "mean": mean, "noise": noise, "inside": inside, "shift": moved})
+    groups["off"] = sums(cells[error] ** 2) ** 0.5
     return Term(groups, float(cells[value].min()), float(cells[value].max()))
 
 
-def _judged(term: Term, is_dated: bool) -> "pd.DataFrame":
+def judged(term: Term, is_dated: bool = False) -> "pd.DataFrame":
     """Return means of groups with what they are within, and the reason to distrust each."""
     import pandas as pd
 

@@ -9,6 +9,7 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
-from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
@@ -29,7 +29,8 @@ from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import labels_of
 from dpmodels.report.groups.cells import Way, ways_of
-from dpmodels.report.groups.means import Names, best_of, doubted, means_of_groups
+from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
+from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
@@ -38,6 +39,8 @@ MOST_TABLES, MOST_GROUPS, MOST_TRIED, LEAST = 24, 64, 96, 2
 """Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most; and
 groups of which a mean is known, at least."""
 Facts = Mapping[str, Any]
+Known = dict[tuple[str, str], tuple[Measured, dict[str, Whole]]]
+"""What was measured of a column by another, and the cells that its groups are."""
 
 
 class Drawn(NamedTuple):
@@ -65,7 +68,7 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
         records: synthetic rows.
         facts: what the report says of columns and pairs.
     """
-    stated, values = list[dict[str, Any]](), dict[str, Floats]()
+    stated, values, known = list[dict[str, Any]](), dict[str, Floats](), Known()
     pairs, cells = pairs_of(counted.columns, facts), codec.to_cells(records).astype(np.int64)
     tried = dict(islice(pairs.items(), MOST_TRIED))
     for (column, by), is_named in tried.items():
@@ -75,7 +78,7 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
             if column not in values:
                 values[column] = _values(counted.columns, codec, records, column)
             with np.errstate(over="ignore", invalid="ignore"):  # squares beyond what a number can be
-                means = _stated(counted, codec, cells, (column, by), values[column], facts)
+                means = _stated(counted, codec, cells, (column, by), values[column], facts, known)
         except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
             continue
         if means and (is_named or are_apart(means["groups"], list(tried.values()).count(False))):
@@ -179,17 +182,6 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     return Drawn(labels, keys, rows, order)
 
 
-def ends_of_values(columns: Mapping[str, Any], column: str) -> tuple[float, float]:
-    """Return between what the values of a number lie by the schema, 0 among them where that stands apart."""
-    one = columns[column]
-    if isinstance(one, Derived):
-        return reach(str(one.formula), columns)
-    if isinstance(one, Continuous):
-        return min(float(one.low), 0.0), max(float(one.high), 0.0)
-    numbers = [float(key) for key in one.keys]
-    return min(numbers), max(numbers)
-
-
 def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
     """Return the numbers of a column in synthetic rows, null as NaN; of times of day in its units. Shape: [B]."""
     follows, places = columns[column], list(codec.columns)
@@ -206,8 +198,26 @@ def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: 
     return numbers
 
 
+def _measured(counted: Counted, column: str, by: str, known: Known) -> tuple[Measured, dict[str, Whole]]:
+    """Return what was measured of a column by another, and the cells that its groups are.
+
+    Raises:
+        Unsuitable: the two were not counted together.
+    """
+    names = Names.of(column, [by, column])
+
+    def means_by(way: Callable[[], Way]) -> tuple[Measured, dict[str, Whole]]:
+        tables, merged = way()
+        frames = {term: one.to_pandas(date_as_object=False) for term, one in tables.items()}
+        return means_of_groups(frames, [by], column, names), merged
+
+    if (column, by) not in known:
+        known[column, by] = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
+    return known[column, by]
+
+
 def _stated(
-    counted: Counted, codec: Codec, cells: Whole, pair: tuple[str, str], values: Floats, facts: Facts
+    counted: Counted, codec: Codec, cells: Whole, pair: tuple[str, str], values: Floats, facts: Facts, known: Known
 ) -> dict[str, Any] | None:
     """State the means of a column by another, with those of the synthetic rows; None where counts tell too little.
 
@@ -217,23 +227,22 @@ def _stated(
         Unsuitable: the two were not counted together.
     """
     column, by = pair
-    names = Names.of(column, [by, column])
-
-    def means_by(way: Callable[[], Way]) -> tuple[Any, dict[str, Whole]]:
-        tables, merged = way()
-        frames = [one.to_pandas(date_as_object=False) for one in tables]
-        return means_of_groups(frames, [by], column, names), merged
-
-    means, merged = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
-    means, drawn = doubted(means, facts, column, counted.columns), _drawn(counted, codec, cells, by, merged)
+    measured, merged = _measured(counted, column, by, known)
+    every = {column: measured}
+    for one in () if measured.is_dated else related(column, counted.columns, counted.rules.pairs)[1:]:
+        with suppress(Unsuitable):
+            every[one] = _measured(counted, one, by, known)[0]
+    term = reconciled(every, wholes_of(facts, every), counted.columns, counted.rules.pairs)
+    means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)
+    drawn = _drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
     if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
         return None  # two groups are called alike, such as a category "null" and the rows that have none
     low, high = ends_of_values(counted.columns, column)
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
-    every = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
-    for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in every):
-        mean = every[key]
+    of_groups = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
+    for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in of_groups):
+        mean = of_groups[key]
         of_group = values[(drawn.rows == places[key]) & np.isfinite(values)]
         is_known = math.isfinite(mean["mean"]) and math.isfinite(mean["within"])
         lines.append(
@@ -246,5 +255,5 @@ def _stated(
                 "reason": mean["reason"],
             }
         )
-    known = sum(one["released"] is not None for one in lines)
-    return {"column": column, "by": by, "groups": lines} if known >= LEAST else None
+    are_known = sum(one["released"] is not None for one in lines)
+    return {"column": column, "by": by, "groups": lines} if are_known >= LEAST else None

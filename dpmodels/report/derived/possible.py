@@ -1,0 +1,203 @@
+"""Which cells of a released table the rules of a schema leave empty, and between what values lie in the others.
+
+Rows that break a rule are refused before anything is measured, so what was counted in a cell that a rule forbids is
+noise alone: its count is 0. A column that is computed from others is held to what rules leave of these: where overtime
+is 0, so is what is paid for it.
+
+Privacy: post-processing of released counts by the public schema.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmodels.arrays import Floats, Mask, Whole
+from dpmodels.contract.columns import Continuous, Derived, Integer, Modelled, Number
+from dpmodels.contract.conditions import Condition, cell_shares
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.derivation.reach import Ends, reach
+from dpmodels.contract.formula import names_in
+from dpmodels.contract.implications import Implication
+from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.report.derived.counted import Moments
+from dpmodels.report.derived.means import CHANGED
+
+HALF = 0.5 + 1e-6
+"""Of the last decimal, with what float64 adds to it."""
+LEAST = 1e-12
+"""What float64 may leave of a share that is none."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of one row.
+
+    Attributes:
+        implications, pairs: ``when ... then ...``, and of two columns.
+        columns: those of the schema.
+        cut: those that were measured, cut into fine cells.
+    """
+
+    implications: Sequence[Implication]
+    pairs: Sequence[Constraint]
+    columns: Mapping[str, Any]
+    cut: Mapping[str, Modelled]
+
+    def cleared(self, table: NoisyTable) -> NoisyTable:
+        """Return a table whose cells that no row can be in have no rows, and no noise."""
+        empty = self._empty(table)
+        if not empty.any():
+            return table
+        stddev = np.broadcast_to(table.stddev, table.counts.shape)
+        return replace(table, counts=np.where(empty, 0.0, table.counts), stddev=np.where(empty, 0.0, stddev))
+
+    def ends(self, table: NoisyTable, formula: str) -> tuple[Floats, Floats] | None:
+        """Return between what a formula lies in each cell of a table by the rules; None where they say nothing of it.
+
+        It is by one column of the table at a time. Shapes: those of the counts.
+        """
+        low, high = np.full(table.counts.shape, -np.inf), np.full(table.counts.shape, np.inf)
+        for axis, (name, merge) in enumerate(zip(table.names, table.cells_of, strict=True)):
+            narrowed = [one for one in names_in(formula) if one != name and self._relating(one, name)]
+            if not narrowed:
+                continue
+            reached = np.array([self._reach(formula, narrowed, name, merge == cell) for cell in range(merge.max() + 1)])
+            low = np.maximum(low, _along(reached[:, 0], axis, table))
+            high = np.minimum(high, _along(reached[:, 1], axis, table))
+        is_said = np.isfinite(low).any() or np.isfinite(high).any()
+        return (low, high) if is_said and (low <= high).all() else None
+
+    def within(self, table: NoisyTable, formula: str, moments: Moments) -> Moments:
+        """Return what a formula gives in each cell of a table, as far as rules let it."""
+        if (ends := self.ends(table, formula)) is None:
+            return moments
+        low, high = ends
+        room = np.maximum(high - low, 0.0) / 2  # the most that values between two ends deviate by
+        return Moments(*(np.clip(moments.mean, low, high), *(np.minimum(one, room) for one in moments[1:])))
+
+    def _empty(self, table: NoisyTable) -> Mask:
+        """Tell which cells a rule forbids. Shapes: those of the counts."""
+        empty = self._forbidden(table)
+        for axis, (name, merge) in enumerate(zip(table.names, table.cells_of, strict=True)):
+            column, formula = self.cut[name], self._computed(name)
+            if isinstance(column, Continuous) and formula and (ends := self.ends(table, formula)) is not None:
+                first, last = (_along(one, axis, table) for one in _span(column, merge))
+                off = self._rounding(name)
+                empty |= (first > ends[1] + off) | (last < ends[0] - off)
+        return empty
+
+    def _forbidden(self, table: NoisyTable) -> Mask:
+        """Tell which cells a rule of columns of the table alone forbids. Shapes: those of the counts."""
+        forbidden = np.zeros(table.counts.shape, dtype=np.bool_)
+        for rule in (one for one in self.implications if {*one.columns} <= {*table.names}):
+            forbidden |= self._broken(rule, table)
+        for pair in (one for one in self.pairs if {one.lower, one.upper} <= {*table.names}):
+            forbidden |= self._crossed(pair, table)
+        return forbidden
+
+    def _broken(self, rule: Implication, table: NoisyTable) -> Mask:
+        """Tell in which cells all values meet what stands after ``when``, and none what stands after ``then``."""
+        met, missed = np.ones(table.counts.shape, dtype=np.bool_), np.zeros(table.counts.shape, dtype=np.bool_)
+        for one in rule.premises:
+            met &= self._all(one, _meets, table)
+        for one in rule.then:
+            missed |= self._all(one, _misses, table)
+        return met & missed
+
+    def _all(self, one: Condition, test: Callable[[Condition, Modelled], Mask], table: NoisyTable) -> Mask:
+        """Tell in which cells of a condition's column a test holds of all fine cells, along its axis of a table."""
+        axis = table.names.index(one.name)
+        fails = np.bincount(table.cells_of[axis], ~test(one, self.cut[one.name]))
+        along: Mask = _along(fails == 0, axis, table)
+        return along
+
+    def _crossed(self, pair: Constraint, table: NoisyTable) -> Mask:
+        """Tell in which cells every value that should be the smaller one is the larger one."""
+        axes = table.names.index(pair.lower), table.names.index(pair.upper)
+        lower, upper = (
+            _along(_span(self.cut[name], table.cells_of[axis])[side], axis, table)
+            for side, (name, axis) in enumerate(zip((pair.lower, pair.upper), axes, strict=True))
+        )
+        crossed: Mask = np.broadcast_to(lower >= upper if pair.strict else lower > upper, table.counts.shape)
+        return crossed
+
+    def _computed(self, name: str) -> str:
+        """Return the formula that a column is computed by from columns that are none of these; empty without one."""
+        text = (getattr(self.columns.get(name), "computed", None) or "").strip()
+        followed = self.columns.get(text)
+        formula = (followed.formula or "") if isinstance(followed, Derived) else text
+        names = [self.columns.get(one) for one in names_in(formula)] if formula else []
+        return formula if all(isinstance(one, Modelled) and _is_kept(one) for one in names) else ""
+
+    def _rounding(self, name: str) -> float:
+        """Return by how much what a column is computed by may be off for being rounded, with what float64 adds."""
+        column, followed = self.columns[name], self.columns.get(self.columns[name].computed.strip())
+        kept = [one for one in (column.decimals, getattr(followed, "round", None)) if one is not None]
+        return HALF * max((10.0**-one for one in kept), default=0.0)
+
+    def _relating(self, one: str, other: str) -> list[Implication | Constraint]:
+        """List the rules between two columns alone, the first of which is a number."""
+        if not isinstance(self.cut.get(one), Integer | Number):
+            return []
+        related = [rule for rule in self.implications if {*rule.columns} == {one, other}]
+        return [*related, *(pair for pair in self.pairs if {pair.lower, pair.upper} == {one, other})]
+
+    def _reach(self, formula: str, narrowed: Sequence[str], name: str, inside: Mask) -> Ends:
+        """Return between what a formula lies where a column is in some of its fine cells; without end by no rule."""
+        ends = {one: between for one in narrowed if (between := self._left(one, name, inside)) is not None}
+        known = {
+            one: self.cut[one].model_copy(update=dict(zip(("min", "max"), each, strict=True)))
+            for one, each in ends.items()
+        }
+        return reach(formula, {**self.columns, **known}) if known else (-np.inf, np.inf)
+
+    def _left(self, one: str, other: str, inside: Mask) -> Ends | None:
+        """Return between what rules leave values of a number where another column is in some of its fine cells."""
+        size = self.cut[one].size
+        both = NoisyTable((one, other), (np.arange(size), inside.astype(np.int64)), np.zeros((size, 2)), 0.0)
+        forbidden = self._forbidden(both)[:, 1]
+        first, last = _span(self.cut[one], np.arange(size))
+        left = ~forbidden & np.isfinite(first)
+        return (float(first[left].min()), float(last[left].max())) if forbidden.any() and left.any() else None
+
+
+def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
+    """Return the least and the largest value of each cell of a number, without end of one that holds nulls.
+
+    Shapes: merge, the cell of each fine one, [n] -> [cells] each.
+    """
+    cells = int(merge.max()) + 1
+    first, last = np.full(cells, np.inf), np.full(cells, -np.inf)
+    if not isinstance(column, Continuous):
+        return -first, -last
+    ends = [np.append(one, [0.0] * (column.zero_state is not None)) for one in column.grid.bounds]
+    np.minimum.at(first, merge[: len(ends[0])], ends[0])
+    np.maximum.at(last, merge[: len(ends[1])], ends[1])
+    first[merge[len(ends[0]) :]], last[merge[len(ends[1]) :]] = -np.inf, np.inf
+    return first, last
+
+
+def _meets(one: Condition, column: Modelled) -> Mask:
+    """Tell of which fine cells of a column every value meets a condition."""
+    every: Mask = cell_shares([one], column) >= 1 - LEAST
+    return every
+
+
+def _misses(one: Condition, column: Modelled) -> Mask:
+    """Tell of which fine cells no value keeps what a rule asks; a null keeps it that is not what it is about."""
+    none: Mask = cell_shares([one], column) <= LEAST
+    if (null := column.null_state) is not None and not (one.of_state and one.value == null):
+        none[-1 if isinstance(column, Continuous) else null] = False
+    return none
+
+
+def _along(values: Any, axis: int, table: NoisyTable) -> Any:
+    """Lay what is known of the cells of one column along its axis of a table."""
+    return np.asarray(values).reshape([-1 if place == axis else 1 for place in range(len(table.names))])
+
+
+def _is_kept(column: Modelled) -> bool:
+    """Tell whether no raw value of a column is changed into one that the schema admits."""
+    return getattr(column, "outside", "") not in CHANGED

@@ -1,0 +1,77 @@
+"""The most likely values of unknowns of which sums were measured, each with an error of its own, between bounds.
+
+Let y = A x + e with independent errors e of standard deviations s. What is stated is the x that minimises
+sum ((y - A x) / s)^2 among those that meet what is exact, and the standard deviations that this has before bounds are
+looked at. A measured sum whose s is 0 is exact. Sums that come out beyond their bounds are then held at these, and the
+others follow.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmodels.arrays import Floats
+
+ROUNDS = 12
+"""How often sums that are beyond their bounds are looked for."""
+NOTHING = 1e-4
+"""What is known of an unknown before anything is measured: it is off by no more than a hundred times its range."""
+SMALL = 1e-9
+"""Part of an unknown's range that rounding makes of nothing."""
+
+
+class Sums(NamedTuple):
+    """Sums of the unknowns. Shapes: ``of`` [sums, unknowns], all others [sums].
+
+    Attributes:
+        of: what each unknown is multiplied with.
+        first, second: what was measured and its standard deviation, or the bounds.
+    """
+
+    of: Floats
+    first: Floats
+    second: Floats
+
+
+def estimate(measured: Sums, bounds: Sums, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the unknowns, and the covariance of what they are off by.
+
+    Args:
+        measured: sums, what was measured of them and its standard deviation.
+        bounds: sums, and between what they lie.
+        low: the least that each unknown can be. Shape: [unknowns].
+        high: the most.
+    """
+    span, middle = np.maximum(high - low, 1e-300), (low + high) / 2
+    of, values = measured.of * span, measured.first - measured.of @ middle  # unknowns from -1/2 to 1/2
+    is_exact = measured.second <= 0
+    exact, exact_values = of[is_exact], values[is_exact]
+    weighed = of[~is_exact] / measured.second[~is_exact, None], values[~is_exact] / measured.second[~is_exact]
+    unknowns, covariance = _solve(weighed, exact, exact_values)
+    limits, least = bounds.of * span, bounds.first - bounds.of @ middle
+    most, width = bounds.second - bounds.of @ middle, np.maximum(np.abs(limits).sum(axis=1), 1e-300)
+    held = np.zeros(len(limits), dtype=np.int64)
+    for _ in range(ROUNDS):
+        sums = limits @ unknowns
+        beyond = np.where(sums < least - SMALL * width, -1, np.where(sums > most + SMALL * width, 1, 0))
+        if not (beyond * (held == 0)).any():
+            break
+        held = np.where(held == 0, beyond, held)
+        ends = np.where(held < 0, least, most)[held != 0]
+        unknowns, _ = _solve(weighed, np.vstack([exact, limits[held != 0]]), np.append(exact_values, ends))
+    return middle + span * unknowns, span[:, None] * covariance * span
+
+
+def _solve(weighed: tuple[Floats, Floats], exact: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return the unknowns and their covariance, from weighed sums and exact ones."""
+    size = weighed[0].shape[1]
+    start, free = np.zeros(size), np.eye(size)
+    if len(exact):
+        start += np.linalg.lstsq(exact, values, rcond=SMALL)[0]
+        _, strengths, rows = np.linalg.svd(exact)
+        rank = int((strengths > SMALL * strengths.max(initial=0.0)).sum())
+        free = np.asarray(rows[rank:].T, dtype=np.float64)
+    of, left = weighed[0] @ free, weighed[1] - weighed[0] @ start
+    information = of.T @ of + NOTHING * np.eye(free.shape[1])
+    inverse = np.linalg.inv(information)
+    return start + free @ (inverse @ (of.T @ left)), free @ inverse @ free.T

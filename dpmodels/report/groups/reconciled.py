@@ -1,0 +1,297 @@
+"""Means by groups that agree with each other: with formulas, rules and bounds of the schema, and with the mean of all.
+
+Each mean is measured by itself, with noise of its own, so that pay comes out below the base pay that is a part of it,
+and the parts of a table do not add up to the whole. Every amount is a sum of multiples of products of columns
+(derivation/polynomial.py), whose means by group are the unknowns. What is stated is the estimate of these that fits all
+measured means best (least_squares.py): one for every amount and group, and one of every amount over all groups.
+
+Privacy: post-processing of released counts, public noise scales and the public schema.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
+from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of
+from dpmodels.contract.derivation.reach import Ends, reach
+from dpmodels.contract.formula import moment_of
+from dpmodels.report.derived.means import CHANGED, known_means
+from dpmodels.report.groups.least_squares import Sums, estimate
+from dpmodels.report.groups.means import INTERVAL, Measured, Term
+from dpmodels.statistics.digits import beside
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Facts = Mapping[str, Any]
+MOST_UNKNOWNS, MOST_RELATED = 400, 12
+"""Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
+
+
+def polynomials_of(columns: Mapping[str, Any]) -> dict[str, Polynomial]:
+    """Write every amount out that is known in all rows as it is counted, as a sum of multiples of products of columns.
+
+    An amount that may be null, or that values outside of the schema changed, is a product of its own.
+    """
+    dropped, written = helpers(columns), dict[str, Polynomial]()
+    for name, column in columns.items():
+        if isinstance(column, Derived):
+            if column.formula is not None and moment_of(column.formula, columns) is None:
+                operands = [columns[one] for one in column.operands]
+                written[name] = polynomial_of(column.formula) if all(map(_is_whole, operands)) else {(name,): 1.0}
+        elif not isinstance(column, Datetime) and _is_number(column):
+            written[name] = {(name,): 1.0}
+    return {name: one for name, one in written.items() if name not in dropped or not _stands_for(name, columns)}
+
+
+def _is_number(column: Any) -> bool:
+    return isinstance(column, Continuous) or (isinstance(column, Discrete) and column.kind in ("integer", "number"))
+
+
+def _is_whole(column: Any) -> bool:
+    """Tell whether every raw row has a value of a column, which is counted as it is."""
+    return column.null_state is None and getattr(column, "outside", "") not in CHANGED
+
+
+def _stands_for(name: str, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a column is counted in the place of a derived one."""
+    return any(copy_of(other, columns) == name for other in columns if other != name)
+
+
+def ends_of_values(columns: Mapping[str, Any], column: str) -> Ends:
+    """Return between what the values of a number lie by the schema, 0 among them where that stands apart."""
+    one = columns[column]
+    if isinstance(one, Derived):
+        return reach(str(one.formula), columns)
+    if isinstance(one, Continuous):
+        return min(float(one.low), 0.0), max(float(one.high), 0.0)
+    numbers = [float(key) for key in one.keys]
+    return min(numbers), max(numbers)
+
+
+def _ends_of(product: Product, columns: Mapping[str, Any]) -> Ends:
+    """Return between what a product of columns and formulas lies."""
+    low, high = 1.0, 1.0
+    for factor in product:
+        least, most = ends_of_values(columns, factor) if factor in columns else reach(factor, columns)
+        ends = [one * other for one in (low, high) for other in (least, most)]
+        low, high = min(ends), max(ends)
+    return low, high
+
+
+def related(column: str, columns: Mapping[str, Any], pairs: Sequence[Constraint]) -> list[str]:
+    """Name the amounts whose means bear on that of one: they share products with it, or a rule orders them.
+
+    It goes first, then the others as the schema lists them.
+    """
+    written = polynomials_of(columns)
+    if column not in written:
+        return [column]
+    linked, products = [column], {*written[column]} - {()}
+    while more := [
+        name
+        for name, polynomial in written.items()
+        if name not in linked and (products & {*polynomial} or any(_orders(pair, name, linked) for pair in pairs))
+    ]:
+        linked += more
+        products |= {one for name in more for one in written[name]} - {()}
+    return linked[:MOST_RELATED]
+
+
+def _orders(pair: Constraint, name: str, others: Sequence[str]) -> bool:
+    """Tell whether a rule orders an amount and one of some others."""
+    return (pair.lower == name and pair.upper in others) or (pair.upper == name and pair.lower in others)
+
+
+class _Datum(NamedTuple):
+    """A measured mean by groups. Shapes: [groups] each, NaN where it is not known."""
+
+    of: Polynomial
+    mean: Floats
+    error: Floats
+
+
+def reconciled(
+    measured: Mapping[str, Measured],
+    wholes: Mapping[str, tuple[float, float]],
+    columns: Mapping[str, Any],
+    pairs: Sequence[Constraint],
+) -> Term:
+    """Return the means of an amount by groups as they agree with those of others, and with the mean of all rows.
+
+    Args:
+        measured: the amount, and those whose means bear on it.
+        wholes: means of all rows by amount, each with its standard error.
+        columns: those of the schema.
+        pairs: the rules of two columns.
+    """
+    (name, asked), *_ = measured.items()
+    index, written = asked.whole.groups.index, polynomials_of(columns)
+    alike = {one: each for one, each in measured.items() if {*each.whole.groups.index} == {*index} and one in written}
+    data = list(_data(alike, written, columns, index))
+    products = list(dict.fromkeys(one for datum in data for one in datum.of if one))
+    ends = [_ends_of(one, columns) for one in products]
+    unknowns = len(products) * len(index)
+    if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
+        return asked.whole
+    layout = _Layout(products, len(index), asked.whole)
+    sums = list(layout.measured(data, ends, {one: (written[one], *wholes[one]) for one in alike if one in wholes}))
+    bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, pairs))
+    low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
+    means, covariance = estimate(_stacked(sums, unknowns), _stacked(bounds, unknowns), low, high)
+    of = layout.rows(written[name])
+    errors = np.sqrt(np.maximum(np.einsum("gu,uv,gv->g", of, covariance, of), 0.0))
+    return _with_means(asked.whole, of @ means + written[name].get((), 0.0), errors)
+
+
+def wholes_of(facts: Facts, names: Collection[str]) -> dict[str, tuple[float, float]]:
+    """Return the means of all rows that a report states, each with its standard error as values thin out."""
+    wholes = dict[str, tuple[float, float]]()
+    for one in (*facts.get("columns", ()), *facts.get("derived", ())):
+        mean = one.get("mean", {}) if one["name"] in names and one["type"] != "datetime" else {}
+        error = mean.get("expected_error") or mean.get("expected_error_if_thinning_out")
+        if error:
+            wholes[one["name"]] = float(mean["estimate"]), float(error)
+    return wholes
+
+
+def _data(
+    measured: Mapping[str, Measured],
+    written: Mapping[str, Polynomial],
+    columns: Mapping[str, Any],
+    index: "pd.Index[Any]",
+) -> Iterator[_Datum]:
+    """Yield what was measured; of what was measured twice, that which is off by less."""
+    best = dict[frozenset[tuple[Product, float]], _Datum]()
+    for name, each in measured.items():
+        is_alone = written[name] == {(name,): 1.0}
+        for formula, term in [("", each.whole)] if is_alone else each.parts:
+            of = written[name] if formula in ("", name, copy_of(name, columns)) else polynomial_of(formula)
+            groups = term.groups.reindex(index)
+            datum = _Datum(of, groups["mean"].to_numpy(dtype=np.float64), _errors(groups))
+            key = frozenset((product, float(f"{factor:.9g}")) for product, factor in of.items())
+            if key not in best or np.nansum(datum.error**2) < np.nansum(best[key].error ** 2):
+                best[key] = datum
+    yield from best.values()
+
+
+def _errors(groups: "pd.DataFrame") -> Floats:
+    """Return the standard errors of means. Shapes: [groups]."""
+    whole = (groups["noise"] ** 2 + groups["inside"] ** 2) ** 0.5 + groups["shift"] / INTERVAL
+    return np.asarray(whole, dtype=np.float64)
+
+
+class _Layout:
+    """Where the mean of each product in each group stands among the unknowns: of the first product all groups first."""
+
+    def __init__(self, products: Sequence[Product], groups: int, term: Term) -> None:
+        self.products, self.groups = products, groups
+        counts = np.maximum(term.groups["count"].to_numpy(dtype=np.float64), 0.0)
+        self.records = max(float(counts.sum()), 1.0)
+        self.shares, self.noise = counts / self.records, term.groups["off"].to_numpy(dtype=np.float64)
+
+    def rows(self, of: Polynomial) -> Floats:
+        """Return what the unknowns are multiplied with in each group. Shapes: [groups, unknowns]."""
+        factors = np.array([of.get(one, 0.0) for one in self.products])
+        return np.kron(factors, np.eye(self.groups))
+
+    def measured(
+        self, data: Sequence[_Datum], ends: Sequence[Ends], wholes: Mapping[str, tuple[Polynomial, float, float]]
+    ) -> Iterator[tuple[Floats, float, float]]:
+        """Yield measured sums with their standard errors: by group, and over all groups.
+
+        A product in a group that nothing was measured of is about in the middle of its range.
+        """
+        known = np.zeros(len(self.products) * self.groups, dtype=np.bool_)
+        for of, means, errors in data:
+            for row, mean, error in zip(self.rows(of), means - of.get((), 0.0), errors, strict=True):
+                if math.isfinite(mean) and math.isfinite(error):
+                    known |= row != 0
+                    yield row, float(mean), float(error)
+        for place in np.flatnonzero(~known).tolist():
+            low, high = ends[place // self.groups]
+            yield np.eye(len(known))[place], (low + high) / 2, max((high - low) / 2, 0.0)
+        for of, mean, error in wholes.values():
+            row = self.shares @ self.rows(of)
+            by_group = next((datum.mean for datum in data if datum.of == of), np.full(self.groups, mean))
+            shares_off = np.nan_to_num(self.noise * (by_group - mean)) / self.records
+            yield row, mean - of.get((), 0.0), math.hypot(error, float(np.sqrt(shares_off @ shares_off)))
+
+    def bounds(
+        self,
+        ends: Sequence[Ends],
+        written: Mapping[str, Polynomial],
+        columns: Mapping[str, Any],
+        pairs: Sequence[Constraint],
+    ) -> Iterator[tuple[Floats, float, float]]:
+        """Yield sums with the bounds that the schema sets to them."""
+        for place, row in enumerate(np.eye(len(self.products) * self.groups)):
+            yield row, *ends[place // self.groups]
+        for name, of in written.items():
+            low, high = ends_of_values(columns, name)
+            for row in self.rows(of):
+                yield row, low - of.get((), 0.0), high - of.get((), 0.0)
+        for pair in pairs:
+            if pair.lower in written and pair.upper in written:
+                lower, upper = written[pair.lower], written[pair.upper]
+                apart = upper.get((), 0.0) - lower.get((), 0.0)
+                for row in self.rows(lower) - self.rows(upper):
+                    yield row, -math.inf, apart
+
+
+def _stacked(sums: Sequence[tuple[Floats, float, float]], unknowns: int) -> Sums:
+    of = np.array([row for row, _, _ in sums]).reshape(-1, unknowns)
+    return Sums(of, *(np.array([one[part] for one in sums], dtype=np.float64) for part in (1, 2)))
+
+
+def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
+    """Return means as they were estimated, where they were known, with what is left of the parts of their errors."""
+    groups, before = term.groups.copy(), _errors(term.groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = np.where(before > 0, np.minimum(errors / before, 1.0), 0.0)
+    groups["mean"] = np.where(np.isfinite(before), means, np.nan)
+    for part in ("noise", "inside", "shift"):
+        groups[part] *= left
+    return term._replace(groups=groups)
+
+
+def agreeing(
+    derived: Sequence[Facts], measured: Sequence[Facts], columns: Mapping[str, Any], pairs: Sequence[Constraint]
+) -> list[dict[str, Any]]:
+    """Return what a report says of derived columns, with means of all rows that agree with each other.
+
+    Those move that are counted by themselves, each by no more than it is off; what follows from stated means stays.
+
+    Args:
+        derived: the columns that follow from others.
+        measured: the others.
+        columns: those of the schema.
+        pairs: the rules of two columns.
+    """
+    stated = wholes_of({"columns": measured, "derived": derived}, {*columns})
+    agreed = list[dict[str, Any]]()
+    for one in derived:
+        others = related(one["name"], columns, pairs) if one["name"] in stated else []
+        every = {name: _of_all(*stated[name]) for name in others if name in stated}
+        if len(every) < 2 or known_means(columns[one["name"]], measured):
+            agreed.append({**one})
+            continue
+        before, error = stated[one["name"]]
+        after = float(reconciled(every, {}, columns, pairs).groups["mean"].iloc[0])
+        moved = min(max(after, before - error), before + error)
+        agreed.append({**one, "mean": {**one["mean"], "estimate": beside(moved, error)}})
+    return agreed
+
+
+def _of_all(mean: float, error: float) -> Measured:
+    """Return the mean of all rows as that of one group."""
+    import pandas as pd
+
+    figures = {"count": 1.0, "mean": mean, "noise": error, "inside": 0.0, "shift": 0.0, "off": 0.0}
+    term = Term(pd.DataFrame([figures]), mean, mean)
+    return Measured(term, [("", term)], is_dated=False)
