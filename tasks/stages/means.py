@@ -105,7 +105,7 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
         for one in related(column, counted.columns, counted.rules.pairs)[1:]:
             with suppress(Unsuitable):
                 every[one] = _measured(counted, one, names, bins)[0]
-        wholes = {} if bins else wholes_of(_facts_of(run), every)  # edges may leave rows out
+        wholes = {} if bins else wholes_of(_facts_of(run), every, counted.columns)  # edges may leave rows out
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, counted.rules.pairs))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
     return _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])

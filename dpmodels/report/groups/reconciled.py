@@ -149,14 +149,20 @@ def reconciled(
     return _with_means(asked.whole, of @ means + written[name].get((), 0.0), errors)
 
 
-def wholes_of(facts: Facts, names: Collection[str]) -> dict[str, tuple[float, float]]:
-    """Return the means of all rows that a report states, each with its standard error as values thin out."""
-    wholes = dict[str, tuple[float, float]]()
+def wholes_of(facts: Facts, names: Collection[str], columns: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return the means of all rows that a report states, each with its standard error as values thin out.
+
+    That of a column which is counted beside is that of its counts, whose error is no more than noise and ranges.
+    """
+    stated, wholes = dict[str, Facts](), dict[str, tuple[float, float]]()
     for one in (*facts.get("columns", ()), *facts.get("derived", ())):
-        mean = one.get("mean", {}) if one["name"] in names and one["type"] != "datetime" else {}
+        if one["type"] != "datetime":
+            stated[one["name"]] = one.get("mean", {})
+    for name in names:
+        mean = stated.get(copy_of(name, columns)) or stated.get(name, {})
         error = mean.get("expected_error") or mean.get("expected_error_if_thinning_out")
         if error:
-            wholes[one["name"]] = float(mean["estimate"]), float(error)
+            wholes[name] = float(mean["estimate"]), float(error)
     return wholes
 
 
@@ -273,15 +279,15 @@ def agreeing(
         columns: those of the schema.
         pairs: the rules of two columns.
     """
-    stated = wholes_of({"columns": measured, "derived": derived}, {*columns})
+    stated = wholes_of({"columns": measured, "derived": derived}, [*columns], columns)
     agreed = list[dict[str, Any]]()
     for one in derived:
-        others = related(one["name"], columns, pairs) if one["name"] in stated else []
+        others = related(one["name"], columns, pairs) if "mean" in one and one["name"] in stated else []
         every = {name: _of_all(*stated[name]) for name in others if name in stated}
         if len(every) < 2 or known_means(columns[one["name"]], measured):
             agreed.append({**one})
             continue
-        before, error = stated[one["name"]]
+        before, error = one["mean"]["estimate"], stated[one["name"]][1]
         after = float(reconciled(every, {}, columns, pairs).groups["mean"].iloc[0])
         moved = min(max(after, before - error), before + error)
         agreed.append({**one, "mean": {**one["mean"], "estimate": beside(moved, error)}})

@@ -232,7 +232,7 @@ def _stated(
     for one in () if measured.is_dated else related(column, counted.columns, counted.rules.pairs)[1:]:
         with suppress(Unsuitable):
             every[one] = _measured(counted, one, by, known)[0]
-    term = reconciled(every, wholes_of(facts, every), counted.columns, counted.rules.pairs)
+    term = reconciled(every, wholes_of(facts, every, counted.columns), counted.columns, counted.rules.pairs)
     means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)
     drawn = _drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
