@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.contract.columns import Derived
+import numpy as np
+
+from dpmodels.contract.columns import Derived, Discrete, names_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import MORE, are_groups
 
@@ -62,7 +64,27 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
         and len(known) >= LEAST
         and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
         and _are_about(means["column"], groups, known, report, slack)
+        and _keep_rules(means, table, slack)
     )
+
+
+def _keep_rules(means: Facts, table: Schema, slack: float) -> bool:
+    """Tell whether means lie where the rules of a schema leave values in a group, as all rows keep these."""
+    from dpmodels.report.derived.possible import Rules
+
+    by, column = table.columns[means["by"]], table.columns[means["column"]]
+    if not isinstance(by, Discrete):
+        return True
+    rules, names = Rules(table.implications, table.rules, table.columns, table.modelled), names_of(by)
+    formula = str(column.formula) if isinstance(column, Derived) else means["column"]
+    for group in means["groups"]:
+        if {*group["labels"]} <= {*names}:
+            inside = np.isin(np.arange(by.size), [names.index(label) for label in group["labels"]])
+            low, high = rules.between(formula, means["by"], inside)
+            figures = [group[key] for key in ("released", "synthetic") if group[key] is not None]
+            if not all(low - slack <= one <= high + slack for one in figures):
+                return False
+    return True
 
 
 def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], report: Facts, slack: float) -> bool:

@@ -60,14 +60,22 @@ class Rules:
         """
         low, high = np.full(table.counts.shape, -np.inf), np.full(table.counts.shape, np.inf)
         for axis, (name, merge) in enumerate(zip(table.names, table.cells_of, strict=True)):
-            narrowed = [one for one in names_in(formula) if one != name and self._relating(one, name)]
-            if not narrowed:
-                continue
-            reached = np.array([self._reach(formula, narrowed, name, merge == cell) for cell in range(merge.max() + 1)])
+            reached = np.array([self.between(formula, name, merge == cell) for cell in range(merge.max() + 1)])
             low = np.maximum(low, _along(reached[:, 0], axis, table))
             high = np.minimum(high, _along(reached[:, 1], axis, table))
         is_said = np.isfinite(low).any() or np.isfinite(high).any()
         return (low, high) if is_said and (low <= high).all() else None
+
+    def between(self, formula: str, name: str, inside: Mask) -> Ends:
+        """Return between what rules leave a formula where a column is in some of its fine cells; without end by none.
+
+        Shape: inside, which of the fine cells these are, [n].
+        """
+        known = dict[str, Any]()
+        for one in names_in(formula):
+            if one != name and self._relating(one, name) and (ends := self._left(one, name, inside)) is not None:
+                known[one] = self.cut[one].model_copy(update=dict(zip(("min", "max"), ends, strict=True)))
+        return reach(formula, {**self.columns, **known}) if known else (-np.inf, np.inf)
 
     def within(self, table: NoisyTable, formula: str, moments: Moments) -> Moments:
         """Return what a formula gives in each cell of a table, as far as rules let it."""
@@ -137,21 +145,12 @@ class Rules:
         kept = [one for one in (column.decimals, getattr(followed, "round", None)) if one is not None]
         return HALF * max((10.0**-one for one in kept), default=0.0)
 
-    def _relating(self, one: str, other: str) -> list[Implication | Constraint]:
-        """List the rules between two columns alone, the first of which is a number."""
+    def _relating(self, one: str, other: str) -> bool:
+        """Tell whether there are rules between two columns alone, the first of which is a number."""
         if not isinstance(self.cut.get(one), Integer | Number):
-            return []
-        related = [rule for rule in self.implications if {*rule.columns} == {one, other}]
-        return [*related, *(pair for pair in self.pairs if {pair.lower, pair.upper} == {one, other})]
-
-    def _reach(self, formula: str, narrowed: Sequence[str], name: str, inside: Mask) -> Ends:
-        """Return between what a formula lies where a column is in some of its fine cells; without end by no rule."""
-        ends = {one: between for one in narrowed if (between := self._left(one, name, inside)) is not None}
-        known = {
-            one: self.cut[one].model_copy(update=dict(zip(("min", "max"), each, strict=True)))
-            for one, each in ends.items()
-        }
-        return reach(formula, {**self.columns, **known}) if known else (-np.inf, np.inf)
+            return False
+        pairs = ({pair.lower, pair.upper} for pair in self.pairs)
+        return {one, other} in [*({*rule.columns} for rule in self.implications), *pairs]
 
     def _left(self, one: str, other: str, inside: Mask) -> Ends | None:
         """Return between what rules leave values of a number where another column is in some of its fine cells."""
@@ -160,7 +159,17 @@ class Rules:
         forbidden = self._forbidden(both)[:, 1]
         first, last = _span(self.cut[one], np.arange(size))
         left = ~forbidden & np.isfinite(first)
-        return (float(first[left].min()), float(last[left].max())) if forbidden.any() and left.any() else None
+        asked = [then for rule in self.implications if self._applies(rule, other, inside) for then in rule.then]
+        said = [_set_by(then) for then in asked if then.name == one and not then.of_state]
+        if not left.any() or not (said or forbidden.any()):
+            return None
+        ends = [(float(first[left].min()), float(last[left].max())), *said]
+        low, high = max(least for least, _ in ends), min(most for _, most in ends)
+        return (low, high) if low <= high else None
+
+    def _applies(self, rule: Implication, name: str, inside: Mask) -> bool:
+        """Tell whether every value of some fine cells of a column meets all that stands after ``when`` of a rule."""
+        return all(one.name == name and _meets(one, self.cut[name])[inside].all() for one in rule.premises)
 
 
 def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
@@ -177,6 +186,17 @@ def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
     np.maximum.at(last, merge[: len(ends[1])], ends[1])
     first[merge[len(ends[0]) :]], last[merge[len(ends[1]) :]] = -np.inf, np.inf
     return first, last
+
+
+def _set_by(one: Condition) -> Ends:
+    """Return between what numbers lie that meet a condition."""
+    column, low, high = one.column, -np.inf, np.inf
+    step = column.interval.step if isinstance(column, Continuous) and column.decimals is not None else 0.0
+    if one.sign in ("=", ">=", ">"):
+        low = one.value + step * (one.sign == ">")
+    if one.sign in ("=", "<=", "<"):
+        high = one.value - step * (one.sign == "<")
+    return low, high
 
 
 def _meets(one: Condition, column: Modelled) -> Mask:

@@ -2,8 +2,7 @@
 
 Let y = A x + e with independent errors e of standard deviations s. What is stated is the x that minimises
 sum ((y - A x) / s)^2 among those that meet what is exact, and the standard deviations that this has before bounds are
-looked at. A measured sum whose s is 0 is exact. Sums that come out beyond their bounds are then held at these, and the
-others follow.
+looked at. A measured sum whose s is 0 is exact.
 """
 
 from typing import NamedTuple
@@ -12,8 +11,8 @@ import numpy as np
 
 from dpmodels.arrays import Floats
 
-ROUNDS = 12
-"""How often sums that are beyond their bounds are looked for."""
+ROUNDS = 2000
+"""How often a sum that is beyond its bounds is brought to them, at most."""
 NOTHING = 1e-4
 """What is known of an unknown before anything is measured: it is off by no more than a hundred times its range."""
 SMALL = 1e-9
@@ -48,18 +47,29 @@ def estimate(measured: Sums, bounds: Sums, low: Floats, high: Floats) -> tuple[F
     exact, exact_values = of[is_exact], values[is_exact]
     weighed = of[~is_exact] / measured.second[~is_exact, None], values[~is_exact] / measured.second[~is_exact]
     unknowns, covariance = _solve(weighed, exact, exact_values)
-    limits, least = bounds.of * span, bounds.first - bounds.of @ middle
-    most, width = bounds.second - bounds.of @ middle, np.maximum(np.abs(limits).sum(axis=1), 1e-300)
-    held = np.zeros(len(limits), dtype=np.int64)
-    for _ in range(ROUNDS):
-        sums = limits @ unknowns
-        beyond = np.where(sums < least - SMALL * width, -1, np.where(sums > most + SMALL * width, 1, 0))
-        if not (beyond * (held == 0)).any():
-            break
-        held = np.where(held == 0, beyond, held)
-        ends = np.where(held < 0, least, most)[held != 0]
-        unknowns, _ = _solve(weighed, np.vstack([exact, limits[held != 0]]), np.append(exact_values, ends))
+    least, most = (one - bounds.of @ middle for one in bounds[1:])
+    limits, ends = np.vstack([bounds.of, -bounds.of]) * span, np.append(most, -least)
+    unknowns = _between(unknowns, covariance, limits[np.isfinite(ends)], ends[np.isfinite(ends)])
     return middle + span * unknowns, span[:, None] * covariance * span
+
+
+def _between(unknowns: Floats, covariance: Floats, limits: Floats, ends: Floats) -> Floats:
+    """Return the most likely unknowns of which no sum exceeds its end (Hildreth, 1957).
+
+    The sum that is farthest beyond its end, or farthest within it without need, is brought to it, until none is.
+    """
+    moves = limits @ covariance  # what each sum moves of the unknowns
+    variances, pressed = np.einsum("lu,lu->l", moves, limits), np.zeros(len(limits))
+    can_move = variances > SMALL**2
+    limits, ends, moves, variances, pressed = (one[can_move] for one in (limits, ends, moves, variances, pressed))
+    for _ in range(ROUNDS if len(limits) else 0):
+        steps = np.maximum((limits @ unknowns - ends) / variances, -pressed)
+        one = int(np.argmax(np.abs(steps) * np.sqrt(variances)))
+        if abs(steps[one]) * variances[one] < SMALL:
+            break
+        unknowns = unknowns - steps[one] * moves[one]
+        pressed[one] += steps[one]
+    return unknowns
 
 
 def _solve(weighed: tuple[Floats, Floats], exact: Floats, values: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,205 @@
+"""Means by groups that agree: least squares, cells that rules leave empty, and what a report then states."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.derivation.polynomial import polynomial_of
+from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_groups import are_means
+from dpmodels.methods.parts.marginals import NoisyTable
+from dpmodels.methods.registry import create
+from dpmodels.report.derived.possible import Rules
+from dpmodels.report.groups.least_squares import Sums, estimate
+from dpmodels.report.groups.means import Measured, Term
+from dpmodels.report.groups.reconciled import agreeing, reconciled, related
+from tests.kit.reports import facts_of
+
+SCHEMA, _ = parse("""
+name: pay
+constraints:
+- when contract = agency then overtime = 0
+- when grade = low then bonus = 0
+- when contract = agency then review = null
+- net <= rate
+workload:
+- {columns: [contract, base_counted]}
+- {columns: [contract, gross_counted]}
+- {columns: [contract, paid_counted]}
+- {columns: [grade, bonus]}
+columns:
+  contract: {type: categorical, values: [permanent, fixed, agency]}
+  grade: {type: categorical, values: [low, high]}
+  review: {type: integer, min: 1, max: 5, nullable: true}
+  hours: {type: categorical, values: [20, 40]}
+  rate: {type: number, min: 0, max: 50, round: 2}
+  net: {type: number, min: 0, max: 50, round: 2}
+  overtime: {type: integer, min: 0, max: 100, zero_inflated: true}
+  bonus: {type: integer, min: 0, max: 900}
+  base: {type: derived, formula: "hours * rate", round: 2}
+  paid: {type: derived, formula: "1.5 * overtime * rate", round: 2}
+  gross: {type: derived, formula: "hours * rate + (1.5 * overtime * rate * 100) / 100 + bonus", round: 2}
+  base_counted: {type: number, min: 0, max: 2000, round: 2, computed: base, keep: drop}
+  paid_counted: {type: number, min: 0, max: 7500, round: 2, zero_inflated: true, computed: paid, keep: drop}
+  gross_counted: {type: number, min: 0, max: 10400, round: 2, computed: gross, keep: drop}
+""")
+assert isinstance(SCHEMA, Schema)
+ROWS = 5000
+RULES = Rules(SCHEMA.implications, SCHEMA.rules, SCHEMA.columns, Codec(SCHEMA).columns)
+
+
+def make_pay(seed: int) -> Records:
+    rng = np.random.default_rng(seed)
+    contract, grade = rng.choice(3, ROWS, p=[0.6, 0.2, 0.2]), rng.choice(2, ROWS)
+    hours, rate = rng.choice([20, 40], ROWS), (rng.gamma(9, 2, ROWS) + 3 * contract).clip(0, 50).round(2)
+    overtime = (contract < 2) * (rng.random(ROWS) < 0.4) * rng.integers(1, 40, ROWS)
+    bonus = grade * rng.integers(100, 400, ROWS)
+    base, paid = hours * rate, 1.5 * overtime * rate
+    columns: dict[str, Any] = {
+        "contract": np.array(["permanent", "fixed", "agency"])[contract],
+        "grade": np.array(["low", "high"])[grade],
+        "review": pa.array(rng.integers(1, 6, ROWS), mask=contract == 2),
+        "hours": hours,
+        "rate": rate,
+        "net": (rate * 0.7).round(2),
+        "overtime": overtime,
+        "bonus": bonus,
+        "base_counted": base.round(2),
+        "paid_counted": paid.round(2),
+        "gross_counted": (base + paid + bonus).round(2),
+    }
+    return Codec(SCHEMA).encode(pa.table(columns))
+
+
+def test_formulas_are_written_out_as_sums_of_products() -> None:
+    assert polynomial_of("(52 * b * a * 100) / 100 - 2") == {("a", "b"): pytest.approx(52.0), (): -2.0}
+    assert polynomial_of("a - (a - b) * 2 + max(a, b)") == {("a",): -1.0, ("b",): 2.0, ("max(a, b)",): 1.0}
+    assert polynomial_of("a / b") == {("a / b",): 1.0} and polynomial_of("a - a") == {}
+
+
+def test_least_squares_weigh_hold_what_is_exact_and_stay_between_bounds() -> None:
+    def sums(*rows: tuple[list[float], float, float]) -> Sums:
+        of, first, second = zip(*rows, strict=True)
+        return Sums(np.array(of), np.array(first), np.array(second))
+
+    low, high = np.zeros(2), np.full(2, 100.0)
+    none = Sums(np.zeros((0, 2)), np.zeros(0), np.zeros(0))
+    measured = sums(([1, 0], 10, 1), ([1, 0], 20, 2), ([0, 1], 30, 1), ([1, 1], 42, 0))
+    means, covariance = estimate(measured, none, low, high)
+    assert means.sum() == pytest.approx(42) and covariance.sum() == pytest.approx(0, abs=1e-9)
+    weights = 1 + 1 / 4 + 1  # of x: 10 and 20, and 42 - 30
+    assert means[0] == pytest.approx((10 + 20 / 4 + 12) / weights, rel=1e-5)
+    assert covariance[0, 0] == pytest.approx(1 / weights, rel=1e-5)
+    beyond = sums(([1, 0], -3, 1), ([0, 1], 5, 1), ([1, 1], 10, 1))
+    means, covariance = estimate(beyond, sums(([1, 0], 0, 100), ([-1, 1], -100, 4)), low, high)
+    assert means == pytest.approx([5 / 3, 17 / 3], rel=1e-4)  # x + 3, x - 1 and 2 x - 6 have the least squares
+    assert np.diag(covariance) == pytest.approx([2 / 3] * 2, rel=1e-5)
+
+
+def _term(means: list[float], errors: list[float], counts: list[float]) -> Term:
+    figures = {"count": counts, "mean": means, "noise": errors, "inside": 0.0, "shift": 0.0, "off": 1.0}
+    return Term(pd.DataFrame(figures, index=pd.Index(["permanent", "fixed", "agency"])), 0.0, 1e4)
+
+
+def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_stated() -> None:
+    rng, errors, counts = np.random.default_rng(0), np.array([9.0, 20.0, 30.0]), [3000.0, 1200.0, 800.0]
+    truth = {
+        name: np.array(one)
+        for name, one in (("base", (900.0, 990, 1080)), ("paid", (90.0, 99, 0)), ("bonus", [120.0] * 3))
+    }
+    truth["gross"] = truth["base"] + truth["paid"] + truth["bonus"]
+    all_rows = {name: float(one @ np.array(counts) / sum(counts)) for name, one in truth.items()}
+    off = list[Any]()
+    for _ in range(200):
+        terms = {
+            name: _term([*(one + errors * rng.standard_normal(3))], [*errors], counts) for name, one in truth.items()
+        }
+        terms["paid"].groups.loc["agency", ["mean", "noise"]] = 0.0
+        measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
+        wholes = {"gross": (all_rows["gross"] + 3 * rng.standard_normal(), 3.0)}
+        made = {
+            name: reconciled({name: measured[name], **measured}, wholes, SCHEMA.columns, SCHEMA.rules).groups
+            for name in truth
+        }
+        parts = sum(made[name]["mean"] for name in ("base", "paid", "bonus"))
+        assert np.allclose(parts, made["gross"]["mean"]) and made["paid"].loc["agency", ["mean", "noise"]].eq(0).all()
+        off.append([(made[name]["mean"] - truth[name]) / made[name]["noise"] for name in ("base", "gross", "bonus")])
+        assert (made["gross"]["noise"] < 0.9 * errors).all()
+    assert 0.85 < np.std(off) < 1.15  # what is stated of an error is neither too much nor too little
+
+
+def test_means_that_a_rule_orders_are_not_crossed() -> None:
+    terms = {"net": _term([30.0, 20, 10], [3.0] * 3, [1.0] * 3), "rate": _term([25.0, 25, 25], [3.0] * 3, [1.0] * 3)}
+    measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
+    assert related("net", SCHEMA.columns, SCHEMA.rules)[:2] == ["net", "rate"]
+    net = reconciled(measured, {}, SCHEMA.columns, SCHEMA.rules).groups["mean"]
+    assert net.tolist() == pytest.approx([27.5, 20, 10], abs=0.01)
+
+
+def test_cells_that_rules_forbid_are_empty_and_others_keep_their_counts() -> None:
+    def cleared(*names: str) -> Any:
+        cut = [RULES.cut[name] for name in names]
+        table = NoisyTable(
+            names, tuple(np.arange(one.size) for one in cut), np.full([one.size for one in cut], 7.0), 3.0
+        )
+        return RULES.cleared(table)
+
+    hours = cleared("contract", "overtime")
+    assert not hours.counts[2, :-1].any() and hours.counts[2, -1] == 7 and (hours.counts[:2] == 7).all()
+    assert not hours.stddev[2, :-1].any() and hours.stddev[2, -1] == 3
+    paid = cleared("paid_counted", "contract")  # follows from overtime, which is 0
+    assert not paid.counts[:-1, 2].any() and paid.counts[-1, 2] == 7 and (paid.counts[:, :2] == 7).all()
+    review = cleared("contract", "review")
+    assert not review.counts[2, :-1].any() and review.counts[2, -1] == 7
+    net = cleared("net", "rate").counts
+    assert (net[np.triu_indices(len(net))] == 7).all() and not np.tril(net, -2).any()
+    assert (cleared("grade", "overtime").counts == 7).all()
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    return facts_of(create("nacre", {}, {}), make_pay(0), make_pay(1), SCHEMA)
+
+
+def test_a_report_states_exact_means_where_rules_say_them_and_sums_of_its_parts(facts: dict[str, Any]) -> None:
+    by = {(one["column"], one["by"]): {g["labels"][0]: g for g in one["groups"]} for one in facts["groups"]}
+    agency, low = by["paid", "contract"]["agency"], by["bonus", "grade"]["low"]
+    assert (agency["released"], agency["within"]) == (low["released"], low["within"]) == (0.0, 0.0)
+    means = {one["name"]: one["mean"] for one in (*facts["columns"], *facts["derived"]) if "mean" in one}
+    wholes = [means[name]["estimate"] for name in ("base", "paid", "bonus")]
+    assert sum(wholes) == pytest.approx(means["gross"]["estimate"], abs=0.5 * means["gross"]["expected_error"])
+    for contract in ("permanent", "fixed", "agency"):
+        base, paid, gross = (by[name, "contract"][contract] for name in ("base", "paid", "gross"))
+        assert gross["released"] >= base["released"] + paid["released"] - 0.5
+    groups = by["gross", "contract"].values()
+    whole = sum(one["share"] * one["released"] for one in groups)
+    assert whole == pytest.approx(means["gross_counted"]["estimate"], abs=means["gross_counted"]["expected_error"])
+
+
+def test_verify_refuses_means_that_no_row_could_have_by_the_rules(facts: dict[str, Any]) -> None:
+    def forged(column: str, by: str, key: str) -> bool:
+        other = copy.deepcopy(facts)
+        means = next(one for one in other["groups"] if (one["column"], one["by"]) == (column, by))
+        means["groups"][{"contract": 2, "grade": 0}[by]][key] = 0.5
+        return are_means(other, SCHEMA)
+
+    assert are_means(facts, SCHEMA)
+    assert not forged("paid", "contract", "released") and not forged("paid", "contract", "synthetic")
+    assert not forged("bonus", "grade", "released")
+
+
+def test_means_of_derived_columns_move_by_no_more_than_they_are_off() -> None:
+    def mean(name: str, estimate: float, error: float) -> dict[str, Any]:
+        return {"name": name, "type": "number", "mean": {"estimate": estimate, "expected_error": error}}
+
+    measured = [mean("bonus", 100.0, 1.0)]
+    derived = [mean("base", 1000.0, 10.0), mean("paid", 100.0, 10.0), mean("gross", 1000.0, 10.0)]
+    made = {one["name"]: one["mean"]["estimate"] for one in agreeing(derived, measured, SCHEMA.columns, ())}
+    assert made == {"base": 990.0, "paid": 90.0, "gross": 1010.0}
+    assert agreeing(derived[:1], [], SCHEMA.columns, ()) == derived[:1]
