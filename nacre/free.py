@@ -163,7 +163,8 @@ def means(
         by: the column, or the columns, whose values make the groups; None makes none. A dictionary joins the ranges of
             numbers or dates: ``{"age": [0, 18, 65, 105], "ward": None}``, each from an edge up to the next one, or
             ``{"age": 10}``, a width. A counted range goes where its middle lies: ``age_low`` and ``age_high`` say what
-            was joined. What lies beyond the edges is left out.
+            was joined. What lies beyond the edges is left out. Of categories it joins those of each list:
+            ``{"ward": [["north", "south"]]}``; the others stay by themselves.
         value: the category whose share is asked for.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 

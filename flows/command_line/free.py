@@ -83,7 +83,10 @@ def means(
     column: str,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="Column whose values make groups; of a number in bands, as age=0,18,65,105 or age=10."),
+        typer.Option(
+            help="Column whose values make groups; of a number in bands, as age=0,18,65,105 or age=10; of categories "
+            "joined by +, as ward=north+south."
+        ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="Category whose share is asked for.")] = None,
     out: Annotated[Path | None, NEW_FILE] = None,

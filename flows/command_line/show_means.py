@@ -39,7 +39,7 @@ def moved_bands(means: "pd.DataFrame", groups: Mapping[str, object]) -> str:
 
     Args:
         means: of groups; those of a number in bands have where each begins.
-        groups: what was asked for: of each column the edges of its bands, a width, or nothing.
+        groups: what was asked for: of each column the edges of its bands, a width, categories, or nothing.
     """
     said = list[str]()
     for name, edges in groups.items():

@@ -9,13 +9,15 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import Unsuitable, near
+from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.groups.rates import YES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Groups = str | Sequence[str] | Mapping[str, object] | None
-"""What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined."""
+"""What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined, or
+which of its categories."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOST_BINS = 1000
 LEAST = 1e-300
@@ -58,13 +60,16 @@ def groups_of(words: Sequence[str]) -> dict[str, object]:
 def _edges_in(word: str, text: str) -> object:
     """Read a list of edges, or a width."""
     parts = [part.strip() for part in text.split(",")]
+    if "+" in text and DAY.search(text) is None:
+        return [[one.strip() for one in part.split("+")] for part in parts]
     try:
         return float(text) if len(parts) == 1 else [float(part) for part in parts]
     except ValueError:
         if len(parts) > 1 and all(map(DAY.fullmatch, parts)):
             return parts
     raise Unsuitable(
-        f"the edges in {word} are none: write numbers or days, as age=0,18,65 or seen=2020-01-01,2020-07-01"
+        f"the edges in {word} are none: write numbers or days, as age=0,18,65 or seen=2020-01-01,2020-07-01; and join "
+        "categories by +, as ward=north+south"
     )
 
 
@@ -77,6 +82,9 @@ def check_bins(bins: Mapping[str, Any]) -> None:
     for name, one in bins.items():
         is_list = hasattr(one, "__len__") and not isinstance(one, str | bytes | Mapping | Set)
         edges = list(one) if is_list else []
+        if edges and all(isinstance(each, list | tuple) for each in edges):
+            _check_categories(name, edges)
+            continue
         example = f"write edges that rise, as in by={{{name!r}: [0, 18, 65]}}, or a width above 0, as in {name!r}: 10"
         if edges:
             try:
@@ -87,6 +95,25 @@ def check_bins(bins: Mapping[str, Any]) -> None:
                 raise Unsuitable(f"the edges of {name} are none: {example}")
         elif not _is_width(one):
             raise Unsuitable(f"{name} is given no edges: {example}")
+
+
+def _check_categories(name: str, groups: Sequence[Sequence[object]]) -> None:
+    """Refuse categories to be joined that are none, or are in two groups.
+
+    Raises:
+        Unsuitable: they are such.
+    """
+    every = [one for group in groups for one in group]
+    are_categories = all(isinstance(one, str | Real) for one in every)
+    if not all(groups) or not are_categories or len({*map(_as_category, every)}) < len(every):
+        raise Unsuitable(
+            f"the groups of {name} are none: list categories, each once, as in by={{{name!r}: [['north', 'south']]}}"
+        )
+
+
+def _as_category(value: object) -> str:
+    """Write a category as a release calls it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_width(one: object) -> bool:
@@ -102,7 +129,7 @@ def _is_width(one: object) -> bool:
 def joined(
     cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, str]
 ) -> "pd.DataFrame":
-    """Join the cells of columns to ranges: counts add up, and their errors by their squares.
+    """Join the cells of columns to ranges or groups of categories: counts add up, and their errors by their squares.
 
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
     An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
@@ -112,13 +139,36 @@ def joined(
     from dpmodels.report.groups.cells import apart
 
     for name, edges in bins.items():
-        cells = _labelled(cells, name, edges, tuple(apart(f"{name}_{end}", names) for end in ("low", "high")))
+        ends = tuple(apart(f"{name}_{end}", names) for end in ("low", "high"))
+        are_categories = hasattr(edges, "__len__") and isinstance(next(iter(edges)), list | tuple)
+        cells = _in_groups(cells, name, edges, ends) if are_categories else _labelled(cells, name, edges, ends)
     error = sums[1]
     cells = cells.assign(**{error: cells[error] ** 2})
     others = [one for one in cells if one not in (*names, *sums)]
     how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
     whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
     return whole.assign(**{error: whole[error] ** 0.5})
+
+
+def _in_groups(
+    cells: "pd.DataFrame", name: str, groups: Sequence[Sequence[object]], ends_of: tuple[str, ...]
+) -> "pd.DataFrame":
+    """Call the cells of categories that are joined after all of these; the others stay as they are called."""
+    if ends_of[0] in cells:
+        raise Unsuitable(f"column {name} has numbers or dates: join them by edges, as in by={{{name!r}: [0, 18, 65]}}")
+    labels = [str(one) for one in cells[name].astype(object).unique()]
+    called = {label: label for label in labels}
+    for group in groups:
+        asked = [_as_category(one) for one in group]
+        inside = [label for label in labels if label in asked or {*label.split(OF_CATEGORIES)} <= {*asked}]
+        reached = {one for label in inside for one in (label, *label.split(OF_CATEGORIES))}
+        for one in (each for each in asked if each not in reached):
+            beside = [label for label in labels if one in label.split(OF_CATEGORIES)]
+            if beside:
+                raise Unsuitable(f"the release counts {beside[0]} of {name} together: join all of them, or none")
+            raise Unsuitable(f"the release counts no {one} of {name}, but {', '.join(labels[:10])}{near(one, labels)}")
+        called |= dict.fromkeys(inside, OF_CATEGORIES.join(asked))
+    return cells.assign(**{name: cells[name].astype(object).map(lambda one: called[str(one)])})
 
 
 def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...]) -> "pd.DataFrame":
@@ -128,7 +178,8 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
     low, high = ends_of
     if low not in cells:
         raise Unsuitable(
-            f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}"
+            f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}, or list "
+            f"categories to join, as in by={{{name!r}: [['north', 'south']]}}"
         )
     middle = cells[low] + (cells[high] - cells[low]) / 2
     least, most, is_value = cells[low].min(), cells[high].max(), middle.notna()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nacre import NacreError
-from tasks.stages.ranges import _limits, check_bins, with_shares
+from tasks.stages.ranges import _limits, check_bins, groups_of, joined, with_shares
 
 
 @pytest.mark.parametrize("edges", [1e-320, 10**400, 0, True, {0: 1, 1: 2}, {1, 2}, "ab", [1, 1]])
@@ -39,3 +39,32 @@ def test_a_mean_is_the_share_of_yes_where_the_other_category_is_no(labels: list[
     cells = with_shares(pd.DataFrame({"smoker": labels}), "smoker", None, ("mean", "stddev"), is_boolean=False)
     assert ("mean" in cells) == (meant is not None)
     assert meant is None or cells.loc[cells["smoker"] == meant, "mean"].tolist() == [1.0]
+
+
+def test_categories_are_joined_as_they_are_listed_and_others_stay_by_themselves() -> None:
+    cells = pd.DataFrame(
+        {"ward": ["a", "b", "c, d", "null"] * 2, "mean": [1.0] * 4 + [2.0] * 4, "count": 5.0, "error": 3.0}
+    )
+    bins: dict[str, Any] = groups_of(["ward=c+d+a"])
+    assert bins == {"ward": [["c", "d", "a"]]}
+    made = joined(cells, bins, ["ward", "mean"], ("count", "error"))
+    both = made[made["ward"] == "c, d, a"]
+    assert both["count"].tolist() == [10.0, 10.0] and both["error"].tolist() == pytest.approx([18**0.5] * 2)
+    assert set(made["ward"]) == {"c, d, a", "b", "null"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([["a", "c"]], "counts c, d of ward together"),
+        ([["a", "e"]], "counts no e of ward, but a, b, c, d"),
+        ([["a"], ["a", "b"]], "each once"),
+        ([["a"], []], "each once"),
+        ([[None]], "each once"),
+    ],
+)
+def test_categories_that_cannot_be_joined_are_named(groups: Any, words: str) -> None:
+    cells = pd.DataFrame({"ward": ["a", "b", "c, d"], "count": 5.0, "error": 3.0})
+    with pytest.raises(NacreError, match=words):
+        check_bins({"ward": groups})
+        joined(cells, {"ward": groups}, ["ward"], ("count", "error"))
