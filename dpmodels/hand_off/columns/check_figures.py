@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.columns import Integer, Modelled, Number
+from dpmodels.contract.helpers import helper_places
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
@@ -84,7 +85,7 @@ def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) 
         and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled), asked)
+        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled, helper_places(table)), asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
 
