@@ -17,12 +17,6 @@ def helpers_of(contract: Any) -> frozenset[str]:
     return helpers(contract.columns) if contract.is_table else frozenset()
 
 
-def helper_places(schema: Schema) -> list[int]:
-    """Return the places of the helpers among the columns of a table that are modeled."""
-    names = helpers(schema.columns)
-    return [place for place, name in enumerate(schema.modelled) if name in names]
-
-
 def without_helpers(contract: Any) -> Any:
     """Return the contract that a table keeps which was handed over: what follows from helpers is known by name alone.
 

@@ -31,6 +31,7 @@ from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, stronger_pairs, strongest_pair, weaker_pairs
 from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.open_means import with_doubts
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.uses import all_uses, known_of
@@ -365,7 +366,8 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
     if charged.get("status") == "measured":
         figures["classifiers"] = charged["classifiers"]
-    figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+    warned = [*columns, *with_doubts(report.get("derived", ()))]
+    figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in warned if "warning" in one]
     if avoid := {one["name"]: one["avoid"] for one in columns if "avoid" in one}:
         figures["avoid"] = avoid
     numbers = {one["name"]: {key: one[key] for key in NUMBER_FACTS if key in one} for one in columns if "mean" in one}

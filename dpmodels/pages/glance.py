@@ -12,6 +12,7 @@ from typing import Any
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.categories import moved
+from dpmodels.pages.figures.open_means import with_doubts
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import is_of_years, look_in_words
@@ -224,10 +225,9 @@ MOVED_SHARE = (
 
 
 def warned_columns(report: Facts) -> list[Facts]:
-    """Return the columns that have a warning and are handed over, the worst first."""
-    dropped = not_handed_over(report)
-    warned = [one for one in report.get("columns", ()) if "warning" in one and one["name"] not in dropped]
-    return [*worst_first(warned), *(column for column in warned if "released" not in column)]
+    """Return the columns that have a warning and are handed over, the worst first, and last those that follow."""
+    warned, doubted = [one for one in received(report) if "warning" in one], with_doubts(report.get("derived", ()))
+    return [*worst_first(warned), *(column for column in warned if "released" not in column), *doubted]
 
 
 def warnings_of(report: Facts) -> list[str]:

@@ -17,7 +17,6 @@ from dpmodels.clock import clock_of
 from dpmodels.codec.encode import Records
 from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
-from dpmodels.contract.helpers import helper_places
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.methods.parts.marginals import Marginal, Marginals
@@ -27,6 +26,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
+from dpmodels.report.derived.places import helper_places
 from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import (
     NORMAL_95,

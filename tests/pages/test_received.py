@@ -12,7 +12,7 @@ from dpmodels.hand_off.card import _quality
 from dpmodels.pages.card import render_sheet, render_statement
 from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.ruled import EVERY_ROW, ruled_pairs
-from dpmodels.pages.glance import glance
+from dpmodels.pages.glance import glance, warnings_of
 from dpmodels.pages.multiples import pair_tables
 from dpmodels.report.within import drawn
 from tests.hand_off.make_golden import GOLDEN
@@ -78,6 +78,26 @@ def test_a_card_names_all_columns_of_what_rows_may_and_may_not_be_used_for() -> 
     assert "which model-card.html names" not in text_of(render_sheet(card)) and f"{names[-1]} of xxx" in render_sheet(
         card
     )
+
+
+def test_a_derived_column_is_warned_of_whose_mean_noise_leaves_open_or_may_put_far_off() -> None:
+    report = json.loads(REPORT.read_text())
+    mean = {"estimate": 250.0, "expected_error": 1.1, "synthetic": 251.0, "synthetic_stddev": 90.0}
+    opened = mean | {"expected_error": None, "expected_error_if_thinning_out": 1.1}
+    whole = {"type": "derived", "follows": ["age", "dose"], "labels": ["0 to 900"], "values": 1, "ordered": True}
+    report["derived"] = [
+        whole | {"name": "sure", "mean": mean, "unseen": {"means": [249.0, 255.0]}},
+        whole | {"name": "far", "mean": mean, "unseen": {"means": [248.0, 320.0], "far": True}},
+        whole | {"name": "open", "mean": opened, "unseen": {"means": [248.0, 620.0], "open": True}},
+    ]
+    warned = [one for one in warnings_of(report) if one.split(":")[0] in ("column sure", "column far", "column open")]
+    assert [one.partition(", ")[0] for one in warned] == [
+        "column far: Its mean is about 250",
+        "column open: Use no mean and no total of it unless you know that its values thin out towards the ends of what "
+        "they can be: by noise alone its mean lies anywhere from 248 to 620; where they do thin out",
+    ]
+    assert all("For the next release, declare narrower public bounds for age and dose" in one for one in warned)
+    assert _quality(report)["warnings"][-2:] == [one.removeprefix("column ") for one in warned]
 
 
 def test_what_follows_from_two_rules_or_from_a_formula_is_no_finding() -> None:

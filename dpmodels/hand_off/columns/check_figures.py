@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.columns import Integer, Modelled, Number
-from dpmodels.contract.helpers import helper_places
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
+from dpmodels.report.derived.places import helper_places
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
