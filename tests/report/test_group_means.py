@@ -18,6 +18,7 @@ from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
 from dpmodels.report.groups.stated import pairs_of
+from flows.command_line.show_means import without_nulls
 from tests.kit.reports import facts_of
 
 SCHEMA, _ = parse("""
@@ -163,6 +164,18 @@ def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None
     about["columns"].pop(0)  # what is counted in the place of a derived column is doubted as that is
     assert doubted(means.copy(), about, "bill_counted", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
     assert doubted(means.copy(), {}, "price", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
+
+
+def test_no_mean_is_beyond_what_values_can_be_whoever_asks_for_it() -> None:
+    means = pd.DataFrame({"mean": [-6e-5, 0.4, 1e6, np.nan], "reason": ""})
+    for column, most in (("price", 500.0), ("value", 7000.0), ("card", 1.0), ("rate", 65.0), ("city", 1.0)):
+        clipped = doubted(means.copy(), {}, column, SCHEMA.columns)["mean"].tolist()
+        assert clipped[:3] == [0.0, 0.4, most] and np.isnan(clipped[3]), column
+    said = {column: without_nulls(SCHEMA, column) for column in ("nights", "value", "price", "card")}
+    assert said["price"] == "" and said["nights"] == said["value"] == "each is of the rows in which nights is not null"
+    assert said["card"] == "each is of the rows in which card is not null"
+    for column in ("country", "unknown"):
+        assert doubted(means.copy(), {}, column, SCHEMA.columns)["mean"][1] == 0.4
 
 
 def test_means_of_pairs_that_nobody_named_are_stated_only_where_groups_differ_by_more_than_noise_makes() -> None:
