@@ -164,8 +164,8 @@ def beside(
         left = BESIDE + index * (width + GUTTER)
         parts.append(words(left + width / 2, 12, name, "middle", "label"))
         parts += [_frame(left, top, width, bottom - top)]
-        for column, label in enumerate(beneath):
-            parts += _beneath(left + wide * (column + 0.5), bottom, label, is_level)
+        for column, written in enumerate(beneath):
+            parts += _beneath(left + wide * (column + 0.5), bottom, written, is_level)
         for row, line in enumerate(table):
             for column, share in enumerate(line):
                 x, y = left + column * wide, top + row * high

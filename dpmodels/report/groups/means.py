@@ -156,7 +156,7 @@ def _ends(column: str, columns: Facts) -> tuple[float, float]:
     if one is None:
         return -math.inf, math.inf
     if isinstance(one, Discrete) or getattr(one, "values", None) is not None:
-        listed = one.values.values() if isinstance(one, Derived) else getattr(one, "keys", ())
+        listed = (one.values or {}).values() if isinstance(one, Derived) else getattr(one, "keys", ())
         numbers = [float(each) for each in listed] if one.kind in ("integer", "number") else []
         return min([0.0, *numbers]), max([1.0, *numbers])
     return ends_of_values(columns, column)
