@@ -31,8 +31,10 @@ from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.excluded import pale_groups, stronger_pairs, strongest_pair, weaker_pairs
 from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.open_means import with_doubts
 from dpmodels.pages.figures.ruled import EVERY_ROW
-from dpmodels.pages.uses import known_of, uses
+from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.uses import all_uses, known_of
 from dpmodels.releases.contract import Contract
 
 CLOSE = 1e-3
@@ -346,20 +348,26 @@ def _is_dropped(column: Any) -> bool:
 
 
 def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Take from the publishable report the figures that say how good the hand-off is."""
+    """Take from the publishable report the figures that say how good the hand-off is.
+
+    The farthest column is one that is handed over.
+    """
+    dropped = not_handed_over(report)
     columns = [one for one in report.get("columns", ()) if "distance_to_release" in one]
+    received = [one for one in columns if one["name"] not in dropped]
     charged = report.get("charged") or {}
     figures: dict[str, Any] = {"checks": len(report.get("gate", ()))}
     if "headline" in report:
         figures["headline"] = report["headline"]
-    if columns:
-        figures["farthest_column"] = max(one["distance_to_release"] for one in columns)
-        figures["noise_alone"] = max(one["expected_distance"] for one in columns)
+    if received:
+        figures["farthest_column"] = max(one["distance_to_release"] for one in received)
+        figures["noise_alone"] = max(one["expected_distance"] for one in received)
     if report.get("fit"):
         figures["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
     if charged.get("status") == "measured":
         figures["classifiers"] = charged["classifiers"]
-    figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in columns if "warning" in one]
+    warned = [*columns, *with_doubts(report.get("derived", ()))]
+    figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in warned if "warning" in one]
     if avoid := {one["name"]: one["avoid"] for one in columns if "avoid" in one}:
         figures["avoid"] = avoid
     numbers = {one["name"]: {key: one[key] for key in NUMBER_FACTS if key in one} for one in columns if "mean" in one}
@@ -367,7 +375,7 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["numbers"] = numbers
     if "drowned" in report:
         figures["drowned"] = report["drowned"]
-    if sorted_uses := uses(report):
+    if sorted_uses := all_uses(report):
         figures["uses"] = asdict(sorted_uses)
     if pale := pale_groups(report):
         figures["pale"] = pale

@@ -40,6 +40,12 @@ HIDDEN_QUANTILE = (
     "upper bound."
 )
 """What nacre wrote before it wrote between what the quantile lies."""
+DISCOVERED = (
+    "its {ends} {were} discovered, and values beyond were set to the bound before anything was measured; the discovery "
+    "said of what share of the rows that may be so. Mean, total and the quantiles near the bound may be {off} by more "
+    "than is stated here. For the next release, write a bound that is public."
+)
+"""What nacre wrote before it said where that a bound was discovered stands."""
 TOGETHER_RIGHT = (
     "{share} of the records lie in {members} {what} too thin to be counted alone. Together they are right; among one "
     "another the noise may put them {apart} apart from the truth. For the next release, {advice} or spend more."
@@ -48,6 +54,7 @@ TOGETHER_RIGHT = (
 SENTENCES = (
     CROWDED,
     CUT,
+    DISCOVERED,
     EXCEEDED,
     FAR_AWAY,
     FEW_AMOUNTS,

@@ -24,6 +24,12 @@ UNSOUND = "does not hold for this manifest, or is not by the key you named"
 NOBODY_AGREED = "no: no officer signed that these files may leave"
 MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
 """What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""
+OF_FILES, OF_CHARGE = "that the files may leave", "the charge"
+ONE_KEY = (
+    "the manifest was signed with the key that approved {what}: maker and officer are one, so nobody else is known to "
+    "have looked at it"
+)
+"""What is said of signatures of a maker and an officer that are by one key."""
 REASON = re.compile(r"[^\x00-\x1f\x7f]{0,300}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -70,6 +76,26 @@ def check_signature(
         f"by a key whose SHA-256 is {fingerprint(public)}, and anybody can make a key; "
         "compare it with the signer's, or give that one with --public-key"
     )
+
+
+def key_in(folder: Path, signature_name: str) -> str:
+    """Return the public key that a signature beside a manifest names, which was found to hold; empty where none is."""
+    if not os.path.lexists(folder / signature_name):
+        return ""
+    with open_plain(folder, folder / signature_name) as file:
+        return str(json.loads(file.read(LARGEST_SIGNATURE))["public_key"])
+
+
+def by_one_key(folder: Path, approver: str = "") -> str:
+    """Say that the key of whoever signed the manifest is the officer's as well; empty where it is not.
+
+    Args:
+        folder: of the hand-off, whose signatures were found to hold.
+        approver: the public key that the charge was approved with; empty where there is none.
+    """
+    maker, officer = key_in(folder, SIGNATURE), key_in(folder, OFFICER_SIGNATURE)
+    signed = [what for what, key in ((OF_FILES, officer), (OF_CHARGE, approver)) if maker and key == maker]
+    return ONE_KEY.format(what=" and ".join(signed)) if signed else ""
 
 
 def check_agreement(key: Path, reason: str, approver: str, passphrase: str = "") -> None:

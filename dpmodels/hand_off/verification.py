@@ -46,6 +46,7 @@ class Verification:
         officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
         undeclared: what pages ask for and nobody declared, where an officer signed that the files may leave.
         persons: whether a unit is proved to be a person, where an officer signed so.
+        one_key: that the maker and an officer signed with one key, where they did.
         notes: what was not checked, and why.
     """
 
@@ -61,6 +62,7 @@ class Verification:
     agreed: str = ""
     undeclared: str = ""
     persons: str = ""
+    one_key: str = ""
     declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -85,6 +87,7 @@ class Verification:
             **self.declared,
             **{name: said for name, said in (("not_declared", self.undeclared), ("persons", self.persons)) if said},
             "signature": self.signature,
+            **({"one_key": self.one_key} if self.one_key else {}),
             "not_checked": UNCHECKED,
         }
 

@@ -28,7 +28,7 @@ from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages, places_of_changes
-from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, check_agreed, check_signature
+from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, by_one_key, check_agreed, check_signature
 from dpmodels.hand_off.undeclared import say_declared
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
@@ -144,11 +144,12 @@ def check_signers(
         return check, None
     if not is_as_written(content):
         check.faults.append(f"{MANIFEST} was changed after it was written: it is not of the digest that it names")
+    approver = manifest.approved.public_key if manifest.approved else ""
     try:
-        approver = manifest.approved.public_key if manifest.approved else ""
         check.agreed = check_agreed(folder, content, officer, approver)
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
+    check.one_key = "" if check.faults else by_one_key(folder, approver)
     check.approved, check.charge_approved = check_approved(manifest, officer, check), manifest.approved is not None
     return check, None if officer and check.faults else manifest
 

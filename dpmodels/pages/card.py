@@ -24,6 +24,7 @@ from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import coded, render_page, short
+from dpmodels.pages.persons import who_says_one_person
 from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
@@ -223,8 +224,9 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "unsigned": UNSIGNED,
         "on_groups": DECISIONS_ON_GROUPS,
         "words": words_of(facts),
+        "one_person": coded(who_says_one_person(facts)),
         "left_out": listed(facts["content"].get("left_out", ())),
-        "unreceived": listed(sorted(not_handed_over(facts["quality"]))),
+        "unreceived": ", ".join(map(cut, sorted(not_handed_over(facts["quality"])))),
         "made_anew": [
             (listed(names, MOST_WORDS), MADE_ANEW[way]) for way, names in facts["content"].get("made_anew", {}).items()
         ],

@@ -6,6 +6,7 @@ units), so that its text stays readable on a phone.
 
 import base64
 import io
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from dpmodels.escapes import escaped
 
 WIDTH = 320
 GAP = 2
+HYPHEN = re.compile(r"(?<=[^\W\d_])[-/](?=[^\W\d_])")
+"""A hyphen or a slash between letters, behind which a label may be broken; that of a number or a day is none."""
 SMALL_LINE = 9.0
 """Height of a line of small letters."""
 """Pixels between the images of a sheet."""
@@ -110,11 +113,11 @@ def words(x: float, y: float, text: str, anchor: str, kind: str = "", upright: b
 def fitted(x: float, y: float, text: str, most: int, anchor: str, kind: str = "", lines: int = 1) -> Markup:
     """Write a name for which there is room of ``most`` letters: a longer one small, then on several lines, then cut.
 
-    Small letters are three quarters as wide. What is cut has its whole name as a title.
+    What is cut has its whole name as a title.
     """
     if len(text) <= most:
         return words(x, y, text, anchor, kind)
-    narrow = most * 4 // 3
+    narrow = in_small(most)
     shown = two_lines(text, narrow) if lines > 1 else [cut(text, narrow)]
     parts = [
         words(x, y + (n - (len(shown) - 1) / 2) * SMALL_LINE, line, anchor, f"{kind} narrow".strip())
@@ -129,18 +132,49 @@ def titled(name: str, written: Markup) -> Markup:
     return Markup("<g><title>{}</title>{}</g>").format(name, written)
 
 
+def in_small(most: int) -> int:
+    """Return for how many small letters there is room where there is for so many others: these are wider by a third."""
+    return most * 4 // 3
+
+
 def two_lines(text: str, most: int) -> list[str]:
     """Break a label that is longer than ``most`` letters in two: behind the last separator that is early enough, or
-    else behind the first one, and a single word anywhere.
+    else behind the first one. No word is broken: one that is too long is cut.
     """
     if len(text) <= most:
         return [text]
-    marks = (" to ", " or ", ", ", "\N{EN DASH}", " ", "_")
+    marks, hyphens = (" to ", " or ", ", ", "\N{EN DASH}", " ", "_"), [one.end() for one in HYPHEN.finditer(text)]
     ends = {mark: most + mark.endswith(" ") for mark in marks}  # a space at the end of a line needs no room
     early = [text.rfind(mark, 0, end) + len(mark.rstrip()) for mark, end in ends.items() if mark in text[:end]]
-    late = [text.find(mark) + len(mark.rstrip()) for mark in marks if mark in text]
-    begin = early[0] if early else min(late, default=most)
-    return [cut(text[:begin], most), cut(text[begin:].strip(), most)]
+    early += [end for end in hyphens if end <= most][-1:]
+    late = [text.find(mark) + len(mark.rstrip()) for mark in marks if mark in text] + hyphens[:1]
+    begin = early[0] if early else min(late, default=len(text))
+    return [cut(line, most) for line in (text[:begin], text[begin:].strip()) if line]
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label on two lines at most, in letters of the usual size or, where a line were cut else, in small ones."""
+
+    lines: list[str]
+    is_small: bool
+
+    @classmethod
+    def of(cls, text: str, most: int, lines: int = 2) -> "Label":
+        """Break a label for which there is room of so many letters on each of so many lines."""
+        broken = [two_lines(text, size) if lines > 1 else [cut(text, size)] for size in (most, in_small(most))]
+        is_small = any(line.endswith("…") for line in broken[0]) and not text.endswith("…")
+        return cls(broken[is_small], is_small)
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn."""
+        return "label narrow" if self.is_small else "label"
+
+    @property
+    def letters(self) -> float:
+        """The letters of the longest line, as many as of the usual size are as wide."""
+        return max(map(len, self.lines), default=0) * (0.75 if self.is_small else 1.0)
 
 
 def cut(label: str, most: int) -> str:

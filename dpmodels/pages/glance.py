@@ -12,6 +12,7 @@ from typing import Any
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.categories import moved
+from dpmodels.pages.figures.open_means import with_doubts
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, short
 from dpmodels.pages.words import is_of_years, look_in_words
@@ -73,9 +74,15 @@ def glance(report: Facts) -> dict[str, str]:
             if of := [one for one in worst if figure in one and (figure == "mean" or not has_few_values(one))]:
                 off = [f"{one['name']} {_off(one, figure)}" for one in of]
                 lines[words] = ", ".join(off) + f" ({errors})" * any(not one.endswith(NOT_KNOWN) for one in off)
-        if cut := clipped(report["columns"], MOST_CLIPPED):
+        if cut := clipped(received(report), MOST_CLIPPED):
             lines["at the bounds"] = cut
     return lines
+
+
+def received(report: Facts) -> list[Facts]:
+    """Return the columns of a report that are handed over."""
+    dropped = not_handed_over(report)
+    return [one for one in report.get("columns", ()) if one["name"] not in dropped]
 
 
 def in_short(report: Facts) -> str:
@@ -90,8 +97,7 @@ def sentences_in_short(report: Facts) -> list[str]:
 
 def example(report: Facts) -> str:
     """Say of the column whose quantiles are farthest off what that means of its median; empty where there is none."""
-    dropped = not_handed_over(report)
-    columns = [one for one in report.get("columns", ()) if "released" in one and one["name"] not in dropped]
+    columns = [one for one in received(report) if "released" in one]
     numbers = [
         one
         for one in columns
@@ -207,9 +213,7 @@ def fits(look: Facts) -> bool:
 
 def weakest(report: Facts) -> dict[str, float]:
     """Return some columns of which an error is known, worst first, and what it is within (``likely_error``)."""
-    dropped = not_handed_over(report)
-    received = [one for one in report.get("columns", ()) if one["name"] not in dropped]
-    measured = [one for one in worst_first(received) if not unresolved(one)]
+    measured = [one for one in worst_first(received(report)) if not unresolved(one)]
     return {one["name"]: likely_error(one) for one in measured[:WEAKEST]}
 
 
@@ -221,10 +225,9 @@ MOVED_SHARE = (
 
 
 def warned_columns(report: Facts) -> list[Facts]:
-    """Return the columns that have a warning and are handed over, the worst first."""
-    dropped = not_handed_over(report)
-    warned = [one for one in report.get("columns", ()) if "warning" in one and one["name"] not in dropped]
-    return [*worst_first(warned), *(column for column in warned if "released" not in column)]
+    """Return the columns that have a warning and are handed over, the worst first, and last those that follow."""
+    warned, doubted = [one for one in received(report) if "warning" in one], with_doubts(report.get("derived", ()))
+    return [*worst_first(warned), *(column for column in warned if "released" not in column), *doubted]
 
 
 def warnings_of(report: Facts) -> list[str]:
@@ -302,21 +305,23 @@ def _fit(looks: Sequence[Facts]) -> str:
 
 
 def _worst(report: Facts) -> str:
-    charged = report.get("charged")
+    charged, columns = report.get("charged"), received(report)
     if charged and charged["status"] == "measured" and charged["columns"]:
-        columns = sorted(charged["columns"], key=lambda one: (-one["low"], -one["high"]))[:WORST]
-        known = {one["name"]: likely_error(one) for one in worst_first(report["columns"]) if not unresolved(one)}
+        dropped = not_handed_over(report)
+        known = {one["name"]: likely_error(one) for one in worst_first(columns) if not unresolved(one)}
+        scored = [one for one in charged["columns"] if one["name"] not in dropped]
+        columns = sorted(scored, key=lambda one: (-one["low"], -one["high"]))[:WORST]
         ends = [(one["name"], one["low"], min(one["high"], known.get(one["name"], 1.0))) for one in columns]
         phrases = [f"{name} {percent(min(low, high))} to {percent(high)}" for name, low, high in ends]
         return (
             f"{', '.join(phrases)} (distance from the real rows, by the scores that were paid for, or by noise and fit)"
         )
-    measured = worst_first(report["columns"])
+    measured = worst_first(columns)
     if not measured:
         return f"unknown, since {report['method']} releases no counts of single columns"
     phrases = [
         f"{one['name']} {'(not resolved)' if unresolved(one) else percent(likely_error(one))}"
         for one in measured[:WORST]
     ]
-    silent = len(report["columns"]) - len(measured)
+    silent = len(columns) - len(measured)
     return f"{', '.join(phrases)} ({DISTANCE})" + (f"; of {silent} more nothing is known" if silent else "")

@@ -11,8 +11,8 @@ from dpmodels.plural import counted
 
 FILES = "files may leave"
 AT_MAKING = (
-    "Whether an officer let these files leave stands in `officer.sig` beside this page, which "
-    "`nacre verify FOLDER --officer-key KEY` reads. Without it, nothing here is to be sent or used."
+    "These files may be sent and used once an officer signed in `officer.sig`, beside this page, that they may leave: "
+    "`nacre verify FOLDER --officer-key KEY` says whether one did."
 )
 """What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
 these words are true before that and after."""

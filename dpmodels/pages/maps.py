@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from dpmodels.pages.drawing import WIDTH, Figure, cut, fitted, number, path, svg, titled, two_lines, words
+from dpmodels.pages.drawing import WIDTH, Figure, Label, cut, fitted, number, path, svg, titled, words
 
 NAMED = 20
 """Columns of a square whose names fit beside it."""
@@ -152,49 +152,45 @@ def beside(
     rows, columns = len(labels[0]), len(labels[1])
     high, wide, top = width / GROUPS if rows <= MOST_ROWS_HIGH else LOW, width / columns, 18.0
     bottom = top + high * rows
-    beneath = [two_lines(label, TWO_LINES) if wide >= 2 * LINE else [cut(label, NAMED)] for label in labels[1]]
+    beneath = [Label.of(label, *((TWO_LINES, 2) if wide >= 2 * LINE else (NAMED, 1))) for label in labels[1]]
     number_size = "label" if wide >= 2 * LETTER + 2 else "cell"
-    is_level = all(LETTER * len(line) <= wide for lines in beneath for line in lines)
+    is_level = all(LETTER * label.letters <= wide for label in beneath)
     full = max((share for table in tables.values() for line in table for share in line), default=0) or 1.0
     shades, parts = dict[int, list[str]](), [fitted(0, 12, names[0], TWO_LINES, "start", lines=2)]
     for row, label in enumerate(labels[0]):
-        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, _in_room(label, high), upright=False)
+        in_room = Label.of(label, TWO_LINES, 2 if high >= 2 * LINE else 1)
+        parts += _lines(BESIDE - 5, top + high * (row + 0.5) + 4, in_room, upright=False)
     for index, (name, table) in enumerate(tables.items()):
         left = BESIDE + index * (width + GUTTER)
         parts.append(words(left + width / 2, 12, name, "middle", "label"))
         parts += [_frame(left, top, width, bottom - top)]
-        for column, lines in enumerate(beneath):
-            parts += _beneath(left + wide * (column + 0.5), bottom, lines, is_level)
+        for column, written in enumerate(beneath):
+            parts += _beneath(left + wide * (column + 0.5), bottom, written, is_level)
         for row, line in enumerate(table):
             for column, share in enumerate(line):
                 x, y = left + column * wide, top + row * high
                 shade = round(min(abs(share) / full, 1.0) * SHADES) * (-1 if share < 0 else 1)
                 shades.setdefault(shade, []).append(_cell(x, y, wide, high))
                 parts.append(words(x + wide / 2, y + high / 2 + 4, str(round(100 * share)), "middle", number_size))
-    deep = [len(lines) * LINE if is_level else LETTER * max(map(len, lines), default=0) for lines in beneath]
+    deep = [len(label.lines) * LINE if is_level else LETTER * label.letters for label in beneath]
     end = bottom + 10 + max(deep, default=0)
     parts.append(fitted((BESIDE + WIDTH) / 2, end + 12, names[1], NAMED, "middle", lines=2))
     return svg(end + 20, title, description, _shaded(shades) + parts)
 
 
-def _in_room(label: str, high: float) -> list[str]:
-    """Write a label beside a row on two lines, or on one where the row is low."""
-    return two_lines(label, TWO_LINES) if high >= 2 * LINE else [cut(label, TWO_LINES)]
-
-
-def _beneath(x: float, bottom: float, lines: Sequence[str], is_level: bool) -> list[Markup]:
+def _beneath(x: float, bottom: float, label: Label, is_level: bool) -> list[Markup]:
     """Write a label beneath a column, upright where it has no room."""
     if not is_level:
-        return _lines(x + 4, bottom + 5, lines, upright=True)
-    return [words(x, bottom + LINE * (n + 1), line, "middle", "label") for n, line in enumerate(lines)]
+        return _lines(x + 4, bottom + 5, label, upright=True)
+    return [words(x, bottom + LINE * (n + 1), line, "middle", label.kind) for n, line in enumerate(label.lines)]
 
 
-def _lines(x: float, y: float, lines: Sequence[str], upright: bool) -> list[Markup]:
+def _lines(x: float, y: float, label: Label, upright: bool) -> list[Markup]:
     """Write a label that ends at a place on its lines."""
-    shifts = [LINE * (index - (len(lines) - 1) / 2) for index in range(len(lines))]
+    shifts = [LINE * (index - (len(label.lines) - 1) / 2) for index in range(len(label.lines))]
     return [
-        words(x + shift * upright, y + shift * (not upright), line, "end", "label", upright)
-        for shift, line in zip(shifts, lines, strict=True)
+        words(x + shift * upright, y + shift * (not upright), line, "end", label.kind, upright)
+        for shift, line in zip(shifts, label.lines, strict=True)
     ]
 
 

@@ -255,17 +255,17 @@ def pair_tables(facts: Facts) -> list[Figure]:
     """Draw some pairs of columns in groups, as they were released beside the synthetic rows.
 
     Those of which noise hides that the columns depend on each other are left out, but for the one farthest off and
-    those that a workload asks for.
+    those that a workload asks for; and all with a column that nobody receives.
     """
     pairs = facts.get("pairs") or {}
     within = {(first, second): likely_of_pair(figures) for first, second, *figures in pairs.get("distances", ())}
     names, dropped = [one["name"] for one in facts["columns"]], not_handed_over(facts)
-    received = [error for pair, error in within.items() if not dropped & {names[place] for place in pair}]
-    farthest = max(received, default=0.0)
+    received = {pair: error for pair, error in within.items() if not dropped & {names[place] for place in pair}}
+    farthest = max(received.values(), default=0.0)
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
     hidden -= asked_pairs(facts)
-    shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) not in hidden]
+    shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) in received.keys() - hidden]
     return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
 
 

@@ -36,7 +36,7 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     alone, received = _kinds(cells.pop(ALONE)), known.received
     certain = [GOOD if sort == GOOD_ALL else CARE for sort, some in received.certain().items() for _ in some]
     within = f"(good: within {percent(CLOSE)})"
-    by_no_rule = ", by no rule of the schema" * any(one.by_rule for one in received.relations.values())
+    by_no_rule = ", by no rule or formula of the schema" * any(one.by_rule for one in received.relations.values())
     pairs = [_kind(one <= CLOSE, one > FAR) for one in received.within.values()]
     counted = [
         ("column", f", each by itself {within}", alone),

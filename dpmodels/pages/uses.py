@@ -70,7 +70,7 @@ BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
 STRONGER = "relations that are there for certain, and stronger in these rows than as released, by more than a quarter"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
-RULED = f"relations {BY_RULE}, which each row keeps, so they are no finding"
+RULED = f"relations {BY_RULE}, by several of them together or by a formula, so they are no finding"
 WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
 
 
@@ -150,6 +150,14 @@ def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
     known = replace(known.received, is_tabled=is_tabled)
     brief, whole = (_sorted(one, worst_first(known.columns)) for one in (known, replace(known, names_all=True)))
     return replace(brief, whole=_abridged(brief, whole))
+
+
+def all_uses(report: Facts) -> Uses | None:
+    """Return the same with all names in each sentence, for whoever is to keep to them."""
+    if not (known := known_of(report)):
+        return None
+    known = replace(known.received, names_all=True)
+    return _sorted(known, worst_first(known.columns))
 
 
 def known_of(report: Facts) -> Known | None:
@@ -240,7 +248,7 @@ def _with_care(known: Known) -> Iterator[str]:
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER, STRONGER) if certain[sort])
     if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
         yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
-    if apart := [name for name in farther(known.report, MOVED) if name not in known.dropped]:
+    if apart := farther(known.report, MOVED):
         by = "rules of the schema have" if has_rules(known.report) else "the fit has"
         yield f"shares of {known.named(apart)}, which {by} moved from what was released"
 
@@ -301,6 +309,8 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"
     together = f"what only three or more columns show together{but_joint(report)}"
+    if any(one.is_certain and not one.by_rule for one in known.relations.values()):
+        together += ", such as whether two go together by themselves or through a third"
     yield f"{together}, rare combinations, and anything about a single person"
 
 

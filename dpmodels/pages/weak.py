@@ -29,7 +29,7 @@ Row = tuple[str, str, str]
 def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
     """Return the rows: what is weak, how far it is off, and what not to do; none where nothing tells it.
 
-    Columns that nobody receives are left out.
+    Columns that nobody receives are left out; of which columns figures are not to be used is said of all.
     """
     dropped, far = not_handed_over(quality), quality.get("far", {})
     avoid, numbers, weakest = (
@@ -61,7 +61,7 @@ def _too_far(far: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:
     for figure, words in FAR_WORDS.items():
         if every := far.get(figure):
             within = [f"{cut(name)} ({said})" for name, said in every.items()]
-            yield listed([*every]), f"{listed(within)}: {TOO_FAR}", f"Use no {words}."
+            yield ", ".join(map(cut, every)), f"{', '.join(within)}: {TOO_FAR}", f"Use no {words}."
 
 
 def _weak(errors: Mapping[str, float]) -> dict[str, float]:
@@ -125,7 +125,7 @@ def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> 
         verdicts.setdefault((_either([FIGURES[one] for one in figures]), thin), []).append(name)
     for (figures, thin), names in verdicts.items():
         unless = ", unless you know that their values thin out towards the bounds" if thin else ""
-        yield listed(names), f"{figures}: not known from what was released", f"Use no {figures}{unless}."
+        yield ", ".join(map(cut, names)), f"{figures}: not known from what was released", f"Use no {figures}{unless}."
 
 
 def _either(words: Sequence[str]) -> str:

@@ -66,10 +66,11 @@ def pair_facts(
     asked: Collection[Places] = (),
     target: int | None = None,
     ruled: Collection[Places] = (),
+    dropped: Collection[int] = (),
 ) -> dict[str, Any]:
     """List the distances of all pairs, and the shares of those that a report draws: those ``asked`` for first."""
     distances = [[*places, *pair.figures] for places, pair in pairs.items()]
-    places = drawn(distances, asked, target, ruled)
+    places = drawn(distances, asked, target, ruled, dropped)
     return {
         "distances": distances,
         "tables": [{"columns": [*two], **pairs[two].facts(two in asked)} for two in places],

@@ -26,6 +26,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
+from dpmodels.report.derived.places import helper_places
 from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import (
     NORMAL_95,
@@ -83,7 +84,7 @@ def summarise(
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
     asked = named_pairs(line.contract.workload, list(overview.modelled))
-    together = _pairs(marginals, overview, pairs, asked, ruled_pairs({"columns": columns, "gate": gate}))
+    together = _pairs(marginals, overview, pairs, asked, _ruled(line, columns, gate))
     derived = _derived(release, tally, first, columns, pairs if together else {})
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
@@ -235,7 +236,12 @@ def _pairs(
     error = HALF_NORMAL * marginals.pair_stddev / marginals.records
     cells = {"expected_error_of_a_share": round(error, 8), "cells_of_a_column": round(marginals.pair_cells, 1)}
     target = {} if schema.target_index is None else {"target": schema.target_index}
-    return cells | target | pair_facts(pairs, asked, schema.target_index, ruled)
+    return cells | target | pair_facts(pairs, asked, schema.target_index, ruled, helper_places(schema))
+
+
+def _ruled(line: Line, columns: Sequence[Any], gate: Sequence[Any]) -> Collection[Places]:
+    """Return the places of the columns that rules and formulas of the schema relate."""
+    return ruled_pairs({"columns": columns, "gate": gate, "cautions": line.contract.remarks})
 
 
 def table_of_column(contract: Contract, name: str) -> dict[str, str]:

@@ -33,9 +33,10 @@ OPEN = (
 )
 EXCEEDED = "the expected error of its mean, {error}, exceeds it, {mean}: use no sum and no mean of it."
 CUT = (
-    "its {ends} {were} discovered, and values beyond were set to the bound before anything was measured; the discovery "
-    "said of what share of the rows that may be so. Mean, total and the quantiles near the bound may be {off} by more "
-    "than is stated here. For the next release, write a bound that is public."
+    "its {ends} {were} discovered, as the schema's `sources` say, and values beyond were set to the bound before "
+    "anything was measured; the discovery said of what share of the rows that may be so. Mean, total and the quantiles "
+    "near the bound may be {off} by more than is stated here. For the next release, write a bound that is public, and "
+    "leave its key out of the column's words in `sources`, as of any bound that you wrote yourself."
 )
 ALSO = "Also, "
 FAR_AWAY = (

@@ -96,14 +96,18 @@ def drawn(
     asked: Collection[tuple[int, int]] = (),
     target: int | None = None,
     ruled: Collection[tuple[int, int]] = (),
+    dropped: Collection[int] = (),
 ) -> list[tuple[int, int]]:
     """Return the places of the pairs that a report draws, of all that it lists.
 
     These are the pairs that a workload asks for by name, those that depend most on each other as released, beyond what
     noise and chance make of it on average, and the one that may be farthest off. Of the others those with the target
-    come first where they stand out of the noise, and last those that a rule of the schema relates.
+    come first where they stand out of the noise, and last those that a rule of the schema relates. A pair with a column
+    at one of the places in ``dropped``, which nobody receives, is there if it is asked for: a mean by groups is stated
+    by it.
     """
-    pairs = {(int(one[0]), int(one[1])): one for one in distances}
+    every = {(int(one[0]), int(one[1])): one for one in distances}
+    pairs = {pair: one for pair, one in every.items() if pair in asked or not {*dropped} & {*pair}}
     strength = {pair: one[6] - one[8] for pair, one in pairs.items()}
     first = {pair for pair, one in pairs.items() if target in pair and one[6] > one[9]}
     drawable = [one for one in strength if strength[one] > 0 or one in asked]

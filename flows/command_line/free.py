@@ -102,14 +102,15 @@ def means(
     """
     from flows.command_line.console import note
     from flows.command_line.named_run import run_named
-    from flows.command_line.show_means import moved_bands, show_means
+    from flows.command_line.show_means import moved_bands, show_means, without_nulls
     from tasks.stages.means import means, write_means
     from tasks.stages.ranges import groups_of
 
     if text and out is None:
         raise Unsuitable("--text says how a file is written, so name one with --out")
     groups = groups_of(by or ())
-    frame = means(run_named(run, home), column, groups, value)
+    stored_run = run_named(run, home)
+    frame = means(stored_run, column, groups, value)
     show_means(frame if out is None else write_means(frame, out, text), out, as_json)
-    if moved := moved_bands(frame, groups):
-        note(moved)
+    for said in filter(None, (moved_bands(frame, groups), without_nulls(stored_run.plan.release.contract, column))):
+        note(said)

@@ -45,7 +45,7 @@ PRODUCTS = {
     "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
-CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", "records")
+CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", "one_key", "records")
 CALLED = {"approved": "charge_approved"}
 """What of these is called otherwise where a person reads it: that files may leave is approved apart."""
 UNSEEN = "not_checked"

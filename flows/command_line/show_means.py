@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from dpmodels.plural import counted
+from dpmodels.plural import counted, listed
 from flows.command_line.console import print_json, print_table
 from flows.command_line.printing import echo
 
@@ -52,6 +52,20 @@ def moved_bands(means: "pd.DataFrame", groups: Mapping[str, object]) -> str:
     if not said:
         return ""
     return f"the release counts ranges, and joins them whole: bands begin for {' and for '.join(said)}"
+
+
+def without_nulls(contract: Any, column: str) -> str:
+    """Say of which rows means and shares are, where some have no value of a column; empty where all have one."""
+    table = contract.tables[contract.root] if contract.kind == "tree" else contract
+    columns: Mapping[str, Any] = getattr(table, "columns", {})
+    names = [
+        name
+        for name in getattr(columns.get(column), "operands", (column,))
+        if getattr(columns.get(name), "nullable", False)
+    ]
+    if not names:
+        return ""
+    return f"each is of the rows in which {listed(names, 'and')} {'is' if len(names) == 1 else 'are'} not null"
 
 
 def _begin(edge: object) -> str:

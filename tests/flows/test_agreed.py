@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 import nacre
 from dpmodels.errors import InvalidArgument
 from dpmodels.hand_off.manifest import read_manifest
-from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree, sign_manifest
+from dpmodels.hand_off.signature import NOBODY_AGREED, OFFICER_SIGNATURE, SIGNATURE, agree, by_one_key, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from flows.command_line.show import NOT_TO_LEAVE
 from tests.hand_off.make_golden import GOLDEN
@@ -97,6 +97,22 @@ def test_the_signature_of_an_officer_is_not_taken_for_that_of_who_made_it_nor_th
     del record["day"], record["reason"], record["key_sha256"]
     (hand_off / SIGNATURE).write_text(json.dumps(record, indent=1))
     assert verify_hand_off(hand_off, public).faults == [f"{SIGNATURE} is not a signature of this manifest"]
+
+
+def test_a_maker_who_is_the_officer_as_well_is_remarked(tmp_path: Path, hand_off: Path) -> None:
+    (key, public), (other, _) = write_key(tmp_path / "dana.pem"), write_key(tmp_path / "eve.pem")
+    sign_manifest(hand_off, other)
+    agree(hand_off, key, date(2026, 1, 2))
+    assert verify_hand_off(hand_off).one_key == "" and "one_key" not in verify_hand_off(hand_off).facts
+    sign_manifest(hand_off, key)
+    said = "was signed with the key that approved that the files may leave: maker and officer are one"
+    assert said in verify_hand_off(hand_off, public, officer_key=public).one_key
+    out = run_cli("verify", hand_off)[1]
+    assert "one key: the manifest was signed" in " ".join(out.partition("declared, and not checked")[0].split())
+    (hand_off / OFFICER_SIGNATURE).unlink()
+    assert verify_hand_off(hand_off).one_key == ""
+    approver = json.loads((hand_off / SIGNATURE).read_text())["public_key"]
+    assert "with the key that approved the charge: maker and officer are one" in by_one_key(hand_off, approver)
 
 
 def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:

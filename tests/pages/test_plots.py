@@ -13,6 +13,7 @@ from dpmodels.pages.drawing import fitted, two_lines
 from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.labels import brief
 from dpmodels.pages.internal import _column as internal_figure
+from dpmodels.pages.maps import beside
 from dpmodels.pages.multiples import (
     FEW,
     FIRST,
@@ -247,11 +248,20 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
         ("25862 or exactly 0", ["25862 or", "exactly 0"]),
         ("hispanic, other", ["hispanic,", "other"]),
         ("one very long category", ["one very", "long catego…"]),
-        ("pneumonoultramicroscopic", ["pneumonoultr", "amicroscopic"]),
+        ("parapharmacie-homeopathie", ["parapharmacie-", "homeopathie"]),
+        ("fruit/vegetables", ["fruit/", "vegetables"]),
+        ("-1234567890123", ["-1234567890…"]),
+        ("pneumonoultramicroscopic", ["pneumonoult…"]),
     ],
 )
 def test_a_label_is_broken_where_it_has_a_joint(text: str, lines: list[str]) -> None:
-    assert two_lines(text, 12) == lines
+    assert two_lines(text, 14 if "home" in text else 12) == lines
+
+
+def test_a_word_that_is_too_long_for_a_picture_of_two_columns_is_small_and_whole() -> None:
+    table = {"released": [[0.5, 0.1], [0.2, 0.2]]}
+    drawn = str(beside("t", "d", ("kind", "city"), (["parapharmacie", "web"], ["a", "b"]), table))
+    assert '"label narrow">parapharmacie</text>' in drawn and '"label">web</text>' in drawn
 
 
 @pytest.mark.parametrize("axis", [{"edges": [0, 0.5, 1], "bars": 10**9}, {"edges": [0.5] * 10**5, "bars": 40}])

@@ -324,10 +324,10 @@ def test_every_page_says_once_near_its_top_that_nobody_had_approved_in_words_tha
         for name in ("report.html", "statement.html", "data-sheet.html", "model-card.html"):
             said = text_of(pages[name])
             assert (
-                said.count("Whether an officer let these files leave") == 1
-                and said.index("Whether an officer let these files leave") < 500
+                said.count("These files may be sent and used once an officer signed") == 1
+                and said.index("These files may be sent and used once an officer signed") < 500
             ), name
-            assert "stands in officer.sig beside this page, which nacre verify" in said
+            assert "in officer.sig, beside this page, that they may leave: nacre verify" in said
 
 
 def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
@@ -440,7 +440,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "Whether the files are signed, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
+        "signed by one key, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
     )
     assert (
         said.count("Made by, as declared") == 1
@@ -586,7 +586,7 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     page, alone = render_report(report, card), render_report(report)
     said = text_of(page).partition("For an officer")[2].partition("The budget, in plain words")[0]
     assert (
-        "Whether an officer let these files leave" not in text_of(alone)
+        "These files may be sent and used once an officer signed" not in text_of(alone)
         and "approved by Dana, no later than 2026" in said
     )
     assert "Warning: Bounds or lists of values (no column is named by “the data itself: ages”) are said to be" in said
@@ -673,7 +673,7 @@ def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> N
     assert quality["cautions"] == [warned, note]
     card["quality"]["cautions"], card["hand_off"]["cautions"] = quality["cautions"], [warned]
     for page in (render_statement, render_sheet, render_card):
-        said = text_of(page(card)).partition("Whether an officer let these files leave")[
+        said = text_of(page(card)).partition("These files may be sent and used once an officer signed")[
             2
         ]  # a card has one more notice above
         assert said.count("The unit is one record, and so on") == 1 and note not in page(card)

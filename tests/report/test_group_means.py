@@ -1,5 +1,6 @@
 """Means by groups in a report: of which pairs they are, how close they come, and what a page shows of them."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
-from dpmodels.pages.figures.group_means import mean_figures, told_apart
+from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
 from dpmodels.report.groups.stated import pairs_of
+from flows.command_line.show_means import without_nulls
 from tests.kit.reports import facts_of
 
 SCHEMA, _ = parse("""
@@ -132,9 +134,23 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert "means of groups as the report states them, not those of the rows: " in " ".join(uses(facts).good)
     assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
-    assert 'id="groups"' in page
+    assert 'id="groups"' in page and "synthetic rows has no stated error: use the released one." in page
     assert page.count("price by city") >= 2
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
+
+
+def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_of_as_many_groups_together(
+    facts: dict[str, Any],
+) -> None:
+    every = mean_figures(facts)
+    drawn = next(one for one in every if one.title == "price by city")
+    marks = [float(y) for y in re.findall(r'class="mark" d="M[\d.]+ ([\d.]+)v', drawn.svg)]
+    figures = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="end" class="second"', drawn.svg)][1:]
+    assert len(marks) == len(figures) == 3
+    assert all(mark - figure >= 5 for mark, figure in zip(marks, figures, strict=True))  # its letters go down by 3
+    assert all(figure - 10 - (mark + 14) >= 2 for mark, figure in zip(marks, figures[1:], strict=False))
+    groups = [len(one.rows) for one in every]
+    assert groups[:TABLES] == sorted(groups[:TABLES]) and groups[TABLES:] == sorted(groups[TABLES:])
 
 
 def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(facts: dict[str, Any]) -> None:
@@ -163,6 +179,18 @@ def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None
     about["columns"].pop(0)  # what is counted in the place of a derived column is doubted as that is
     assert doubted(means.copy(), about, "bill_counted", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
     assert doubted(means.copy(), {}, "price", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
+
+
+def test_no_mean_is_beyond_what_values_can_be_whoever_asks_for_it() -> None:
+    means = pd.DataFrame({"mean": [-6e-5, 0.4, 1e6, np.nan], "reason": ""})
+    for column, most in (("price", 500.0), ("value", 7000.0), ("card", 1.0), ("rate", 65.0), ("city", 1.0)):
+        clipped = doubted(means.copy(), {}, column, SCHEMA.columns)["mean"].tolist()
+        assert clipped[:3] == [0.0, 0.4, most] and np.isnan(clipped[3]), column
+    said = {column: without_nulls(SCHEMA, column) for column in ("nights", "value", "price", "card")}
+    assert said["price"] == "" and said["nights"] == said["value"] == "each is of the rows in which nights is not null"
+    assert said["card"] == "each is of the rows in which card is not null"
+    for column in ("country", "unknown"):
+        assert doubted(means.copy(), {}, column, SCHEMA.columns)["mean"][1] == 0.4
 
 
 def test_means_of_pairs_that_nobody_named_are_stated_only_where_groups_differ_by_more_than_noise_makes() -> None:

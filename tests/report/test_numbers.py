@@ -13,10 +13,11 @@ from dpmodels.contract.schema import Schema
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.moment_matching import MixtureSpec
 from dpmodels.generators.refinements.tails import Pooled
-from dpmodels.hand_off.check_warnings import is_warning
+from dpmodels.hand_off.check_warnings import DISCOVERED, is_warning
 from dpmodels.methods.parts.marginals import Marginal
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.nacre import Nacre
+from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.glance import clipped, glance, relative_error, worst_means
 from dpmodels.pages.report import number_row
 from dpmodels.privacy import Released
@@ -309,8 +310,11 @@ def test_a_discovered_bound_of_days_is_warned_of_and_verify_knows_the_sentence()
     schema = Schema.model_validate({"name": "t", "sources": [source], "columns": {"x": days}})
     bounds = discovered_bounds(schema.columns["x"], "x", schema)
     said = str(cut(schema.columns["x"], bounds))
-    assert bounds == ["min", "max"] and "1999-01-01 and max 1999-12-31 were discovered" in said
-    assert is_warning(said)
+    assert bounds == ["min", "max"] and "max 1999-12-31 were discovered, as the schema's `sources` say, and" in said
+    assert is_warning(said) and is_warning(DISCOVERED.format(ends="max 1999-12-31", were="was", off="too low"))
+    by_hand = schema.model_copy(update={"sources": (source.replace("min of x; ", ""),)})  # its min is by now the law's
+    assert "min" not in str(cut(schema.columns["x"], discovered_bounds(schema.columns["x"], "x", by_hand)))
+    assert "leave its key out" in said and "sources" in meaning_of(said) and "leave its key out" not in meaning_of(said)
 
 
 def test_what_is_stated_lies_within_the_public_bounds() -> None:

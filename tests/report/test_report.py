@@ -279,7 +279,7 @@ def test_the_number_of_synthetic_rows_is_said_to_be_no_rule_of_the_schema():
     one = "Each line is a rule of the schema, but for one: how many rows, users or documents were made is what the run"
     assert f"{one} was asked for or, where it was asked for no number, what noisy counts say;" in counted
     assert "must have 20 rows" in counted and "but for one" not in uncounted + raw
-    assert "Whether an officer let these files leave" in counted and "officer" not in raw
+    assert "These files may be sent and used once an officer signed" in counted and "officer" not in raw
 
 
 def test_a_user_as_the_unit_is_said_in_words():

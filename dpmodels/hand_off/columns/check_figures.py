@@ -16,6 +16,7 @@ from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
+from dpmodels.report.derived.places import helper_places
 from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
@@ -84,7 +85,7 @@ def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) 
         and all(_is_pair(one) for one in distances)
         and all(0 <= first < second < len(names) for first, second in listed)
         and len(set(listed)) == len(listed)
-        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled), asked)
+        and _are_drawn(pairs, drawn(distances, asked, pairs.get("target"), ruled, helper_places(table)), asked)
         and all(_is_table(one, dict(zip(listed, distances, strict=True))) for one in pairs.get("tables", ()))
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
+from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
@@ -194,7 +195,7 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
     text = f"{charge_approved(facts, accounts)}. That these files may leave is another decision: it stands in "
     text += "officer.sig beside them, which nacre verify FOLDER reads with its day. Without that file nobody took it. "
-    text += "Whether the files are signed, nacre verify says too. "
+    text += "Whether the files are signed, and whether maker and officer signed by one key, nacre verify says too. "
     text += f"Made by, as declared: {_said(facts['given'].get('signer'))}"
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
@@ -240,10 +241,16 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
     text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
     text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
+    dropped = sorted(not_handed_over(facts["quality"]))
     if content.get("left_out"):
         text += f" Left out, as the schema declares them identifiers: {cut(', '.join(content['left_out']))}."
     elif "left_out" in content:
-        text += " No column of schema.yaml was left out; what else the raw file had is not known here."
+        text += (
+            f" No column of schema.yaml was left out{' as an identifier' * bool(dropped)}; what else the raw file had "
+        )
+        text += "is not known here."
+    if dropped:
+        text += f" Measured, and not handed over: {cut(', '.join(dropped))}."
     if content.get("made_anew"):
         anew = ", ".join(name for names in content["made_anew"].values() for name in names)
         text += f" Made anew, of nobody: {cut(anew)}."

@@ -16,8 +16,9 @@ from dpmodels.plural import OF_CATEGORIES
 Facts = Mapping[str, Any]
 TABLES, DRAWN = 9, 16
 """Pictures of means that are seen at once, and groups of a column that are drawn; the numbers have all."""
-LINE, NAME, THICK, HALF, BENEATH = 31.0, 11.0, 10.0, 3.0, 15.0
-"""Height of a group, of the words over it and of its mark; half the width of that; and height of the axis."""
+LINE, NAME, ABOVE, THICK, HALF, BENEATH = 38.0, 11.0, 8.0, 10.0, 3.0, 15.0
+"""Height of a group, and of the words over it; how far these stand above its mark, and how high that is; half the width
+of that; and height of the axis."""
 FIGURE = 66.0
 """Room for the synthetic mean over a group, and behind the released one."""
 LETTER = 7.0
@@ -54,9 +55,17 @@ def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
 
 
 def mean_figures(report: Facts) -> list[Figure]:
-    """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for."""
+    """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
+
+    Of those that are seen at once, and of the others, pictures of as many groups stand together, so that cards beside
+    each other are as high.
+    """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
-    return [_drawn(one, columns[one["column"]]) for one in report.get("groups", ()) if one["column"] in columns]
+    every = [one for one in report.get("groups", ()) if one["column"] in columns]
+    of_size = [
+        sorted(some, key=lambda one: min(len(one["groups"]), DRAWN)) for some in (every[:TABLES], every[TABLES:])
+    ]
+    return [_drawn(one, columns[one["column"]]) for some in of_size for one in some]
 
 
 def _drawn(means: Facts, column: Facts) -> Figure:
@@ -111,16 +120,16 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
     middle = sum(one["share"] * one["released"] for one in known) / whole
     room = int((WIDTH - 2.6 * FIGURE) / LETTER)
     parts = [words(WIDTH - FIGURE, NAME, "released", "end"), words(WIDTH, NAME, "synthetic", "end", "second")]
-    lines = [18.0 + LINE * index + NAME + 5 for index in range(len(groups))]
+    lines = [18.0 + LINE * index + NAME + ABOVE for index in range(len(groups))]
     parts.append(path("axis", (f"M{number(x(middle))} {number(y - 2)}v{number(THICK + 4)}" for y in lines)))
     for one, y in zip(groups, lines, strict=True):
         shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
         released, within, synthetic = _written(shown, column)
         label = OF_CATEGORIES.join(one["labels"])
         parts += [
-            fitted(0, y - 5, label, room, "start", "label"),
-            words(WIDTH - FIGURE, y - 5, _with_error(released, within), "end"),
-            words(WIDTH, y - 5, synthetic, "end", "second" if one in known else "second rest"),
+            fitted(0, y - ABOVE, label, room, "start", "label"),
+            words(WIDTH - FIGURE, y - ABOVE, _with_error(released, within), "end"),
+            words(WIDTH, y - ABOVE, synthetic, "end", "second" if one in known else "second rest"),
             box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
         ]
         if one in known:

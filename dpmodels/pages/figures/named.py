@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.glance import unresolved
+from dpmodels.pages.notes import not_handed_over
 
 Facts = Mapping[str, Any]
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -28,8 +29,13 @@ def has_first_rows(report: Facts) -> bool:
 
 
 def farther(report: Facts, least: float = 0.005) -> list[str]:
-    """Name the columns that are farther from the release than twice what its noise is from the real rows."""
-    measured = [one for one in report.get("columns", ()) if "released" in one and not unresolved(one)]
+    """Name the columns that are farther from the release than twice what its noise is from the real rows.
+
+    Those that nobody receives are left out.
+    """
+    dropped = not_handed_over(report)
+    received = [one for one in report.get("columns", ()) if one["name"] not in dropped]
+    measured = [one for one in received if "released" in one and not unresolved(one)]
     return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
 
 

@@ -7,12 +7,13 @@ where values lie inside a cell, sqrt(sum (c d / 2)^2) / sum c; derived/counted.p
 Privacy: post-processing of released counts and public noise scales.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dpmodels.contract.columns import copy_of
+from dpmodels.contract.columns import Derived, Discrete, copy_of
 from dpmodels.errors import Unsuitable
 from dpmodels.report.derived.counted import INSIDE
 from dpmodels.report.groups.cells import apart
@@ -140,7 +141,8 @@ def _error(means: "pd.DataFrame") -> tuple[int, float]:
 def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -> "pd.DataFrame":
     """Give each mean that has no reason the one of the report to use no mean of what is counted for it.
 
-    Of a derived column that is what it follows from, also where another column is counted in its place.
+    Those that noise puts beyond what values can be, as a share below 0, are set to the nearest of these. Of a derived
+    column that is what it follows from, also where another column is counted in its place.
 
     Args:
         groups: the means.
@@ -150,10 +152,26 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
     """
     derived = next((name for name in columns if copy_of(name, columns) == column), column)
     names = getattr(columns.get(derived), "operands", (column,))
+    if "mean" in groups and _is_numeric(groups["mean"]):
+        groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     about = [one for one in facts.get("columns", ()) if one["name"] in names]
     if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
         groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
     return groups
+
+
+def _ends(column: str, columns: Facts) -> tuple[float, float]:
+    """Return between what the means of a column lie, or the shares of a category where it has categories."""
+    from dpmodels.report.groups.stated import ends_of_values
+
+    one = columns.get(column)
+    if one is None:
+        return -math.inf, math.inf
+    if isinstance(one, Discrete) or getattr(one, "values", None) is not None:
+        listed = (one.values or {}).values() if isinstance(one, Derived) else getattr(one, "keys", ())
+        numbers = [float(each) for each in listed] if one.kind in ("integer", "number") else []
+        return min([0.0, *numbers]), max([1.0, *numbers])
+    return ends_of_values(columns, column)
 
 
 def _is_numeric(values: "pd.Series[Any]") -> bool:

@@ -1,0 +1,51 @@
+"""What derived columns are warned of whose means noise leaves open, or may put far off, as measured ones are.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpmodels.pages.figures.amounts import amount, both_ends, error
+from dpmodels.pages.page import capital
+from dpmodels.plural import listed
+from dpmodels.statistics.normal import NORMAL_95
+
+Facts = Mapping[str, Any]
+FAR = 15.0
+"""Times the error to expect by which a few values that noise hides may move a mean before a report warns of it."""
+OPEN_MEAN = (
+    "use no mean and no total of it unless you know that its values thin out towards the ends of what they can be: by "
+    "noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {mean}, with an expected "
+    "error of {error}. "
+)
+FAR_MEAN = (
+    "its mean is about {mean}, within {within}, where its values thin out towards the ends of what they can be; where "
+    "a few lie far away from the others, which noise would hide, it may be anywhere from {low} to {high}. "
+)
+REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
+
+
+def with_doubts(derived: Sequence[Facts]) -> list[Facts]:
+    """Return the derived columns of whose means a report is not sure, each with its warning."""
+    return [{**one, "warning": capital(said)} for one in derived if (said := _doubt(one))]
+
+
+def _doubt(column: Facts) -> str:
+    """Say how far off a mean may be; empty where nothing of it is hidden, or little."""
+    mean, unseen = column.get("mean"), column.get("unseen", {})
+    if not mean or "means" not in unseen:
+        return ""
+    low, high = both_ends(column, *unseen["means"])
+    estimate, expected = mean["estimate"], mean["expected_error"]
+    remedy = REMEDY.format(columns=listed(column["follows"], "and"))
+    if unseen.get("open"):
+        off = mean["expected_error_if_thinning_out"]
+        said = OPEN_MEAN.format(low=low, high=high, mean=amount(column, estimate, off), error=error(column, off))
+        return said + remedy
+    reached = max(abs(end - estimate) for end in unseen["means"])
+    if not (unseen.get("far") or reached > FAR * expected):
+        return ""
+    within = NORMAL_95 * expected
+    mean_in_words = amount(column, estimate, within)
+    return FAR_MEAN.format(mean=mean_in_words, within=error(column, within), low=low, high=high) + remedy
