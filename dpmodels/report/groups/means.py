@@ -162,7 +162,7 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
 
 def _ends(column: str, columns: Facts) -> tuple[float, float]:
     """Return between what the means of a column lie, or the shares of a category where it has categories."""
-    from dpmodels.report.groups.stated import ends_of_values
+    from dpmodels.report.groups.reconciled import ends_of_values
 
     one = columns.get(column)
     if one is None:
