@@ -23,6 +23,7 @@ from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
     AS_A_RULE,
+    IF_THIN,
     cautions_of_whole,
     clipped,
     example,
@@ -53,6 +54,7 @@ from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words
 from dpmodels.plural import counted
+from dpmodels.statistics.normal import NORMAL_95
 
 DONE = {
     "nacre": "Noisy histograms of every column were released first, to find where its values lie and how many they "
@@ -211,9 +213,12 @@ def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _within(one: Mapping[str, Any], figure: str) -> str:
-    """Write what a figure is within in nineteen releases of twenty."""
+    """Write what a figure is within in nineteen releases of twenty, of one that noise leaves open on what terms."""
     within, least = within_of(one, figure), "at least " if one.get("discovered_bounds") else ""
-    return "unknown" if within is None else least + error(one, within)
+    if within is not None:
+        return least + error(one, within)
+    thinned = one[figure].get("expected_error_if_thinning_out")  # reports of early layouts have none
+    return "unknown" if thinned is None else f"{least}{error(one, NORMAL_95 * thinned)}, {IF_THIN}"
 
 
 def _of_users(facts: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
 from dpmodels.plural import OF_CATEGORIES
@@ -77,7 +78,7 @@ def _drawn(means: Facts, column: Facts) -> Figure:
     relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
-    note += ", if its values thin out" * ("open" in column.get("unseen", {}))
+    note += f", {IF_THIN}" * ("open" in column.get("unseen", {}))
     rows = tuple(_row(one, column) for one in means["groups"])
     drawn = _picture(title, shown, column)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
