@@ -224,7 +224,7 @@ def test_a_mean_that_noise_leaves_open_is_warned_of_and_not_listed_beside_the_ot
     assert verdict.figures == ("mean", "total", "p99") and "anywhere from 195 to 9,000" in verdict.sentence
     assert verdict.sentence.startswith("use no mean, total or 99 % quantile")
     row = number_row(columns[-1])
-    assert row == ("far", "200", "", "unknown", "200", "unknown", "195", "9,000")
+    assert row == ("far", "200", "", "22, if its values thin out", "200", "unknown", "195", "9,000")
     assert number_row(columns[0] | {"discovered_bounds": ["max"]}) == (
         "a", "200", "", "at least 20", "200", "at least 20", "", ""
     )  # fmt: skip
