@@ -19,8 +19,8 @@ import yaml
 from dpmodels.authoring.draft import INTRODUCTION, OF_AMOUNTS, OF_DATES, OF_ROWS, TYPES, UNTYPED
 from dpmodels.authoring.tree_draft import JOINS, OF_TABLES
 from dpmodels.contract.columns import Categorical
-from dpmodels.contract.discovery import SHARE, columns_of, marks
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery import SHARE, columns_of, marks
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 

@@ -21,8 +21,9 @@ from dpmodels.authoring.unclear import unclear_numbers
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.branch import Branch
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
-from dpmodels.contract.discovery import WAITING, WORD, Discovery, columns_of, contract_of, is_derived, marks, stand_in
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery import WAITING, WORD, Discovery, columns_of, contract_of, is_derived, marks
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.stand_in import stand_in
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
 from dpmodels.contract.federation import Client, Federation

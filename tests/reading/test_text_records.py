@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.text_values import cast_text
-from dpmodels.contract.discovery import Discovery, MarkedKeys
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
