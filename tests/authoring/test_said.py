@@ -124,6 +124,49 @@ def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, 
     assert [one.text for one in found] == rules and others.get(column, []) == unread
 
 
+STAFF = """# Staff
+- grade: 1 to 8
+- contract: one of: permanent, fixed_term, agency
+- months: months of service, 0 to 480
+- company_car: yes/no, never below grade 4
+- parking: yes/no; only from grade 5
+- bonus: euros, 100 to 9000, two decimals, empty below grade 4
+- lunch: 1 to 9, empty for grade 7 and above
+- rating: 1 to 5, empty in the first half year
+- pension: euros, 10 to 900; agency workers have none
+- overtime: hours, 0 to 40; agency workers have none
+- sick: days, 0 to 40, may be missing; agency workers have none
+- phone: yes/no; agency staff have none
+- car_tax: euros, 0 to 99, empty in the first half year of the lease
+- level: 1 to 9, never below grade 4
+"""
+OF_STAFF = [
+    "when grade < 4 then not company_car",
+    "when parking then grade >= 5",
+    "when grade < 4 then bonus = null",
+    "when grade >= 7 then lunch = null",
+    "when months < 6 then rating = null",
+    "when contract = agency then pension = null",
+    "when contract = agency then overtime = 0",
+    "when contract = agency then not phone",
+]
+UNREAD_OF_STAFF = (
+    "agency workers have none",  # of a number that may be 0 or null
+    "empty in the first half year of the lease",  # which no column counts
+    "never below grade 4",  # of which it is not said whether it is 0 or null
+)
+
+
+def test_rules_that_compare_or_name_who_has_none_are_read_where_they_can_be_meant_in_one_way(tmp_path: Path) -> None:
+    content = yaml.safe_load(text := drafted(tmp_path, STAFF, accept=True))
+    assert content["constraints"] == OF_STAFF and '# rating: "empty in the first half year"' in text
+    assert [text.count(f"not read as a rule: `{one}`") for one in UNREAD_OF_STAFF] == [1, 1, 1]
+    assert content["columns"]["pension"]["nullable"] and "who has none: `agency workers have none`" in text
+    assert parse(text)[0] is not None and "nullable" not in content["columns"]["overtime"]
+    two = drafted(tmp_path, f"{STAFF}- tenure: years of service, 0 to 40\n", accept=True)
+    assert "months < 6" not in two  # either may be meant
+
+
 BESIDE = {
     "rows": {"min": 10, "max": 90},
     "constraints": ["fare <= refund", "when cancelled then fare > 20"],
