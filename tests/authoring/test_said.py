@@ -150,6 +150,7 @@ OF_STAFF = [
     "when contract = agency then overtime = 0",
     "when contract = agency then not phone",
 ]
+OPPOSITES = [("grade >= 4", "bonus != null"), ("grade < 7", "lunch != null"), ("months >= 6", "rating != null")]
 UNREAD_OF_STAFF = (
     "agency workers have none",  # of a number that may be 0 or null
     "empty in the first half year of the lease",  # which no column counts
@@ -199,6 +200,29 @@ def test_rows_constraints_and_a_workload_are_written_and_held_to_the_columns_of_
             nacre.draft_schema(frame, name="a", header=True, **wrong)
     with refused(nacre.NacreError, "must be left out of a draft of several tables", name="workload"):
         nacre.draft_schema({"a": frame, "b": frame}, name="a", header=True, workload=BESIDE["workload"])
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_rule_of_a_person_stands_in_place_of_one_of_a_code_book_that_says_the_same(
+    tmp_path: Path, accept: bool
+) -> None:
+    (tmp_path / "codes.md").write_text(STAFF)
+    frame = pd.DataFrame(columns=[line[2:].partition(":")[0] for line in STAFF.splitlines() if line.startswith("- ")])
+    given = ["when grade <= 3 then company_car = false and bonus = null", "when months < 6 then  rating = null"]
+
+    def constraints(rules: list[str]) -> tuple[list[str], str]:
+        text = nacre.draft_schema(
+            frame, name="a", header=True, document=tmp_path / "codes.md", accept_suggestions=accept, constraints=rules
+        )
+        return yaml.safe_load(text)["constraints"], text
+
+    others = [one for one in OF_STAFF if "grade < 4" not in one and "months < 6" not in one]
+    read, text = constraints(given)
+    assert read == [*given, *(others if accept else [])]
+    assert "# - when months < 6 then rating = null" not in text and f"{'' if accept else '# '}- {others[0]}" in text
+    read, text = constraints([*OF_STAFF, *(f"when {one} then {two}" for one, two in OPPOSITES)])
+    assert len(read) == len(OF_STAFF) + len(OPPOSITES) and "Rules that descriptions say" not in text
+    assert "\n\n" not in text.partition("columns:")[0]
 
 
 OPEN_AMOUNT = {"type": "number", "min": "TODO", "max": "TODO", "zero_inflated": True}

@@ -82,7 +82,7 @@ class Rule:
 def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], dict[str, list[str]]]:
     """Return the rules that descriptions say, and by column the clauses that look like rules and are not read."""
     rules, unread = list[Rule](), dict[str, list[str]]()
-    states, columns = States(keys, descriptions), _columns(keys)
+    states, columns = States(keys, descriptions), readable_columns(keys)
     for name, words in descriptions.items():
         if keys[name].get("type") == "derived":
             continue
@@ -223,7 +223,7 @@ def _value_of(keys: Mapping[str, Any], word: str) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _columns(keys: Keys) -> dict[str, Any]:
+def readable_columns(keys: Keys) -> dict[str, Any]:
     """Return the columns that can be read, with wide bounds where one is open; as numbers where the type is open."""
     columns = {}
     for name, written in keys.items():
