@@ -365,3 +365,19 @@ def test_what_a_document_denies_says_no_form_and_a_list_of_codes_no_decimal_comm
 def test_a_value_with_a_line_end_in_it_ends_no_comment() -> None:
     (line,) = [*_rule_lines([Rule("fee", "when c = A\nb then fee = 0", "0 if A b")], accept=False)][2:]
     assert len(line.splitlines()) > 1 and all(one.startswith("# ") for one in line.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("extra", "gross", "decimals"),
+    [
+        ("euros, 0 to 800", "base + extra", 2),
+        ("hours, 0 to 800", "base + extra", None),  # which are no money
+        ("euros, 0 to 800, one decimal", "base + extra", 1),
+        ("euros, 0 to 800", "base / extra", None),  # a share
+    ],
+)
+def test_a_sum_of_money_is_drafted_to_the_cent_as_files_write_it(
+    tmp_path: Path, extra: str, gross: str, decimals: int | None
+) -> None:
+    text = drafted(tmp_path, f"- base: euros, 1000 to 5000\n- extra: {extra}\n- gross: {gross}\n", accept=True)
+    assert yaml.safe_load(text)["columns"]["gross"].get("round") == decimals
