@@ -96,7 +96,7 @@ def load_for_run(path: str | Path) -> Schema | Documents | Tree:
 def load_to_check(path: str | Path) -> Schema | Documents | Tree:
     """Read a contract's file to hold rows to it, which asks what its bounds mean, as a run does."""
     contract, text = _load(path)
-    if faults := unclear_numbers(contract, text) if contract.is_table else []:
+    if faults := unclear_numbers(contract, text):
         raise SchemaError(str(path), faults)
     return contract
 
@@ -166,7 +166,7 @@ def _is_table(path: str | Path) -> bool:
 def _run_faults(contract: Schema | Documents | Tree, text: str) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
     if not contract.is_table:
-        return []
+        return unclear_numbers(contract, text)
     user, faults = contract.unit.user, dict[Place, str]()
     column = contract.columns[user] if user else None
     if isinstance(column, Identifier) and column.keep != "drop" and contract.users is None:

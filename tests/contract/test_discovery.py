@@ -439,3 +439,11 @@ def test_a_draft_asks_for_tables_of_what_is_computed_and_counted_beside(tmp_path
             load_draft(path)
         (fault,) = error.value.faults
         assert fault.where == where and words in fault.message, fault
+
+
+def test_a_bound_that_is_a_time_of_day_is_counted_beside_one_that_was_found():
+    draft_text = 'name: t\ncolumns:\n  at: {type: integer, min: discover, max: "20:00", dtype: "time32[s]"}\n'
+    assert "waits for" in parse(draft_text)[1][0].message
+    schema, faults = parse(complete(draft_text, {"at": found(low=100.0)}, "RUN", CHARGE).text)
+    assert schema is not None and (schema.columns["at"].min, schema.columns["at"].max) == (100, 72_000), faults
+    assert "pattern" in editor_schema()["$defs"]["Integer"]["properties"]["max"]["anyOf"][1]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from dpmodels.clock import WRITTEN
 from dpmodels.contract.base import UndiscoveredContract
 from dpmodels.contract.columns import Column, Identifier
 from dpmodels.contract.schema import Schema
@@ -209,5 +210,7 @@ def editor_schema() -> dict[str, Any]:
             key_schema = definition["properties"][key]
             about = key_schema.pop("description", "")
             description = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
-            definition["properties"][key] = {"anyOf": [key_schema, {"const": WORD}], "description": description}
+            clock = [{"type": "string", "pattern": f"^{WRITTEN.pattern}$"}] * (title == "Integer" and key != SHARE)
+            forms = [key_schema, *clock, {"const": WORD}]
+            definition["properties"][key] = {"anyOf": forms, "description": description}
     return written

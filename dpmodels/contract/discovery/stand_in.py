@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from dpmodels.clock import with_counted_times
 from dpmodels.contract.columns import NEAREST
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.discovery.discovery import (
@@ -114,7 +115,7 @@ def _bounds(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any
     step: Any = timedelta(days=1) if moment else 1
     if len({"min", "max"} & {*marked}) == 2:
         return {"min": date(2000, 1, 1), "max": date(2001, 1, 1)} if moment else {"min": 0, "max": 1}
-    bound = column.get("max" if "min" in marked else "min")
+    bound = with_counted_times(column).get("max" if "min" in marked else "min")
     if not isinstance(bound, date | datetime if moment else int | float):
         return {}
     return {"min": bound - step} if "min" in marked else {"max": bound + step}
