@@ -84,7 +84,8 @@ class Policies:
     def used(self) -> list[Counted]:
         """List those that leave out or change something, and the formulas that are broken, by rounding or otherwise."""
         every: list[Counted] = [*self._each.values(), *self._rounded.values()]
-        broken: list[Counted] = [one for one in (*self._broken.values(), *self._factors.values()) if one.count]
+        broken: list[Counted] = [*self._broken.values(), *self._factors.values()]
+        broken = [one for one in broken if one.count]
         others = [one for name, one in self._differences.items() if name not in {one.name for one in broken}]
         return [policy for policy in (*every, *broken, *others) if policy.count]
 

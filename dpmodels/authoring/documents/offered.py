@@ -58,8 +58,8 @@ def with_said(
             drafts[name] = _with_zeros(drafts[name], clause, descriptions[name], accept)
     for name, clause in none_clauses({name: one.keys for name, one in drafts.items()}, descriptions).items():
         if facts[name].keys is None and facts[name].nullable is None:
-            keys = {**drafts[name].keys, "nullable": True}
-            drafts[name] = ColumnDraft(keys, (*drafts[name].remarks, OF_NONE_CLAUSE.format(clause=clause)))
+            nullable = {**drafts[name].keys, "nullable": True}
+            drafts[name] = ColumnDraft(nullable, (*drafts[name].remarks, OF_NONE_CLAUSE.format(clause=clause)))
     rules, unread = rules_in({name: one.keys for name, one in drafts.items()}, descriptions)
     for name, clauses in unread.items():
         remarks = (NOT_A_RULE.format(clause=clause) for clause in clauses)
