@@ -2,9 +2,12 @@
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 TIME = re.compile(r"time(?:32|64)\[(s|ms|us|ns)\]")
 """The types of times of day, with the unit that they are counted in."""
+WRITTEN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 MINUTE, HOUR = 60, 3600
 LONG, LONGER = 90, 90 * MINUTE
@@ -27,6 +30,17 @@ def time_of_day(ticks: float, clock: int, with_seconds: bool = False) -> str:
     seconds = round(ticks / clock) if with_seconds else round(ticks / clock / MINUTE) * MINUTE
     written = f"{seconds // HOUR:02d}:{seconds // MINUTE % MINUTE:02d}"
     return f"{written}:{seconds % MINUTE:02d}" if with_seconds else written
+
+
+def with_counted_times(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a column of times of day with bounds such as "08:00" in the unit of its type."""
+    kind = TIME.fullmatch(dtype) if isinstance(dtype := keys.get("dtype"), str) else None
+    counted = dict(keys)
+    for key in ("min", "max") if kind else ():
+        if isinstance(text := keys.get(key), str) and (parts := WRITTEN.fullmatch(text)):
+            hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+            counted[key] = (HOUR * hours + MINUTE * minutes + seconds) * TICKS[kind[1]]  # type: ignore[index]
+    return counted
 
 
 def duration(ticks: float, clock: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.lint import load_draft
-from dpmodels.contract.discovery import Discovery, MarkedKeys, columns_of, marks, with_decimals
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys, columns_of, marks, with_decimals
 from dpmodels.contract.text_forms.written import forms_in
 from dpmodels.errors import InvalidArgument, LedgerError, Unsuitable
 from dpmodels.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dpmodels.authoring.facts import TODO
-from dpmodels.contract.discovery import columns_of
+from dpmodels.contract.discovery.discovery import columns_of
 from dpmodels.contract.text_forms.text_form import TextForm, as_written
 from dpmodels.errors import InvalidArgument, near
 from dpmodels.plain_yaml import YamlFault, read_yaml, write_yaml

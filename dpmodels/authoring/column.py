@@ -31,7 +31,7 @@ from dpmodels.authoring.suggest import (
 )
 from dpmodels.contract.base import APART, ColumnFaults, described, is_text
 from dpmodels.contract.columns import Column
-from dpmodels.contract.discovery import MARKABLE, WORD
+from dpmodels.contract.discovery.discovery import MARKABLE, WORD
 from dpmodels.contract.remarks import is_open_amount
 from dpmodels.contract.text_forms.written_conditions import ANSWERS
 

@@ -18,9 +18,10 @@ import yaml
 
 from dpmodels.authoring.draft import INTRODUCTION, OF_AMOUNTS, OF_DATES, OF_ROWS, TYPES, UNTYPED
 from dpmodels.authoring.tree_draft import JOINS, OF_TABLES
+from dpmodels.clock import with_counted_times
 from dpmodels.contract.columns import Categorical
-from dpmodels.contract.discovery import SHARE, columns_of, marks
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery import SHARE, columns_of, marks
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.limits import LARGEST_YAML
 from dpmodels.plain_yaml import read_yaml
 
@@ -84,7 +85,7 @@ def complete(text: str, findings: Mapping[str, ReleasedKeys], origin: str, charg
     edits, remarks, origins = list[tuple[int, int, str]](), list[str](), list[str]()
     columns, keeps_rows = columns_of(data), "users" in data or "columns" not in data
     for name, keys in marks(data).items():
-        column, place = columns[name]
+        column, place = with_counted_times(columns[name][0]), columns[name][1]
         node = reduce(_value, place, root)
         values = _said(column, keys, findings[name], keeps_rows)
         remarks += _remarks(name, values, findings[name], str(column.get("outside", "clip")))

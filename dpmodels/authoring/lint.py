@@ -4,7 +4,7 @@ A file with ``columns`` is the schema of a table, one with ``tables`` that of a 
 ``text`` or ``embedding`` describes documents.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dpmodels.authoring.faults.misspelt import KINDS, explained_by, misspelt_in
 from dpmodels.authoring.faults.phrases import PHRASES
 from dpmodels.authoring.meant import meant_by, not_of_type, type_meant
 from dpmodels.authoring.outline import MOST_KEPT, Outline
@@ -20,9 +21,10 @@ from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.authoring.unclear import unclear_numbers
 from dpmodels.contract.base import ColumnFaults
 from dpmodels.contract.branch import Branch
-from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
-from dpmodels.contract.discovery import WAITING, WORD, Discovery, columns_of, contract_of, is_derived, marks, stand_in
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.columns import Identifier
+from dpmodels.contract.discovery.discovery import WAITING, WORD, Discovery, columns_of, contract_of, is_derived, marks
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.stand_in import stand_in
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.family import Users
 from dpmodels.contract.federation import Client, Federation
@@ -46,16 +48,6 @@ MOST_FAULTS = 20
 """Faults that are listed; of the others the number is told."""
 MOST_ERRORS = 2**16
 """Of more errors only the number is told: to write them down alone would take a gigabyte."""
-KINDS: dict[str, type[BaseModel]] = {
-    "categorical": Categorical,
-    "boolean": Boolean,
-    "integer": Integer,
-    "number": Number,
-    "datetime": Datetime,
-    "identifier": Identifier,
-    "image": Image,
-    "derived": Derived,
-}
 PARTS: dict[str, type[BaseModel]] = {
     "encoder": Encoder,
     "unit": PrivacyUnit,
@@ -95,7 +87,7 @@ def load_for_run(path: str | Path) -> Schema | Documents | Tree:
 def load_to_check(path: str | Path) -> Schema | Documents | Tree:
     """Read a contract's file to hold rows to it, which asks what its bounds mean, as a run does."""
     contract, text = _load(path)
-    if faults := unclear_numbers(contract, text) if contract.is_table else []:
+    if faults := unclear_numbers(contract, text):
         raise SchemaError(str(path), faults)
     return contract
 
@@ -165,7 +157,7 @@ def _is_table(path: str | Path) -> bool:
 def _run_faults(contract: Schema | Documents | Tree, text: str) -> list[SchemaFault]:
     """List what a new run refuses in a contract that can be read."""
     if not contract.is_table:
-        return []
+        return unclear_numbers(contract, text)
     user, faults = contract.unit.user, dict[Place, str]()
     column = contract.columns[user] if user else None
     if isinstance(column, Identifier) and column.keep != "drop" and contract.users is None:
@@ -204,7 +196,8 @@ def parse(text: str) -> tuple[Schema | Documents | Federation | Tree | None, lis
             return None, _first([SchemaFault(0, "file", "is no contract")], error.error_count() - 1)
         rules = (((*key.split("."),), _said(message)) for key, message in rule_faults(content))
         findings = chain(_schema_faults(error.errors(include_url=False), data), rules)
-        return None, _order(outline, findings, _waiting(data, outline))
+        misspelt = map(".".join, misspelt_in(data))
+        return None, _order(outline, findings, _waiting(data, outline), {*misspelt})
     if waiting:
         return None, _order(outline, _schema_faults(list(_derived_errors(data)), data), _waiting(data, outline))
     return (None, _first(outline.faults, outline.more)) if outline.faults else (contract, [])
@@ -270,10 +263,16 @@ def _kind_of(data: Mapping[str, Any]) -> type[Schema] | type[Documents] | type[F
 
 def _schema_faults(errors: list[ErrorDetails], data: Mapping[str, Any]) -> Iterator[Finding]:
     """Translate pydantic's errors to places in the file and sentences, and check the names that refer to columns."""
+    misspelt = misspelt_in(data)
+    explained = {*explained_by(misspelt, data)}
     for error in errors:
         cause = error.get("ctx", {}).get("error")
         key_path = _place(error["loc"], data)
-        if isinstance(cause, ColumnFaults):
+        if error["type"] == "missing" and key_path in explained:
+            continue
+        if key_path in misspelt:
+            yield key_path, _said(f"is no key here; did you mean `{misspelt[key_path]}`?")
+        elif isinstance(cause, ColumnFaults):
             yield from (((*key_path, *key.split(".")), _said(message)) for key, message in cause.faults)
         else:
             yield key_path, partial(_sentence, error, key_path, data)
@@ -342,8 +341,12 @@ def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
     return list(model.model_fields)
 
 
-def _order(outline: Outline, findings: Iterator[Finding], waiting: list[SchemaFault]) -> list[SchemaFault]:
+def _order(
+    outline: Outline, findings: Iterator[Finding], waiting: list[SchemaFault], misspelt: Collection[str] = ()
+) -> list[SchemaFault]:
     """Join both kinds of fault: one a place, none for a place that YAML or a TODO already explains, by line.
+
+    A misspelt key is a fault beside those of its value.
 
     Sentences are made of the first faults only: to write one may take a look at every name there is.
     """
@@ -351,6 +354,7 @@ def _order(outline: Outline, findings: Iterator[Finding], waiting: list[SchemaFa
     reported, above = set[str](), set[str]()
     for fault in outline.faults:
         _tell(fault.where, reported, above)
+    above -= {*misspelt}
     for line, key_path, message in sorted(
         ((outline.line(key_path), key_path, message) for key_path, message in findings), key=lambda one: one[0]
     ):

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.column import COLUMN
 from dpmodels.authoring.faults.beside import faults_beside
+from dpmodels.authoring.faults.misspelt import misspelt_keys
 from dpmodels.contract.columns import Modelled, derived_faults
 from dpmodels.contract.constraints import Constraint, constraint_faults, name_fault
 from dpmodels.contract.implications import is_implication
@@ -31,7 +32,8 @@ def rule_faults(data: Mapping[str, Any]) -> Faults:
     columns = {name: _read(COLUMN, _unmarked(column)) for name, column in raw.items()}
     readable = {name: column for name, column in columns.items() if column is not None}
     yield from _of_constraints(data.get("constraints"), columns)
-    yield from faults_beside({name: _unmarked(raw[name]) for name, column in columns.items() if column is None})
+    unread = [name for name, column in columns.items() if column is None and not misspelt_keys(raw[name])]
+    yield from faults_beside({name: _unmarked(raw[name]) for name in unread})
     if len(readable) == len(columns):
         yield from derived_faults(readable)
     partition = data.get("partition")

@@ -23,6 +23,7 @@ from dpmodels.codec.convert import (
 )
 from dpmodels.contract.base import described, is_text
 from dpmodels.contract.columns import Categorical, computed, helpers, names_of
+from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.bounds import handed_over
 from dpmodels.contract.derivation.derived import CLOSE, CLOSE_FLOAT, Derived
 from dpmodels.contract.derivation.tariff import is_placed
@@ -181,8 +182,10 @@ def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:
     return pa.array(filled.astype(kind.to_pandas_dtype()), type=kind, mask=null)
 
 
-def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Mask:
+def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch, raw: bool = False) -> Mask:
     """Tell which rows of a batch hold in a derived column what the schema derives; a null on either side does.
+
+    A sum of columns that ``raw`` rows hold to some decimals may have been reckoned before these were rounded.
 
     Raises:
         DataError: a column it follows from is missing, or the column's own type cannot hold what is derived.
@@ -208,20 +211,32 @@ def follows(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Ma
     x, y = to_floats(actual), to_floats(expected) if column.round is None else _reckoned(column, columns, batch)
     kind = "float32" if pa.types.is_float32(expected.type) else str(expected.type)
     near = np.abs(x - y) <= CLOSE.get(kind, CLOSE_FLOAT) * np.maximum(1, np.abs(y)) + _half(column.round)
+    if raw and (of_parts := _half_of_parts(column, columns)):
+        near |= np.abs(x - y) < _half(column.round) + of_parts - CLOSE_FLOAT * np.maximum(1, np.abs(y))
     return near | np.isnan(x) | np.isnan(y)
 
 
-def otherwise_rounded(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Mask:
+def otherwise_rounded(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch, raw: bool = False) -> Mask:
     """Tell which rows hold what the schema derives, and yet another last decimal than synthetic rows would have.
 
     Privacy: as sensitive as the table.
     """
     column: Derived = columns[name]
-    fits, actual = follows(name, columns, batch), plain(batch.column(name))
+    fits, actual = follows(name, columns, batch, raw), plain(batch.column(name))
     if pa.types.is_null(actual.type):
         return ~fits
     expected = handed_over(column, _reckoned(column, columns, batch), columns)
     return fits & (np.abs(to_floats(actual) - expected) > _half(column.round))
+
+
+def apart_by(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Floats:
+    """Return by how much each row differs from the number that the schema derives; 0 where either is null.
+
+    Privacy: as sensitive as the table.
+    """
+    column: Derived = columns[name]
+    expected = handed_over(column, _reckoned(column, columns, batch), columns)
+    return np.nan_to_num(np.abs(to_floats(plain(batch.column(name))) - expected), nan=0.0, posinf=np.inf)
 
 
 def off_by_one_unit(name: str, columns: Columns, batch: pa.Table | pa.RecordBatch) -> Mask:
@@ -239,6 +254,14 @@ def off_by_one_unit(name: str, columns: Columns, batch: pa.Table | pa.RecordBatc
 def _half(decimals: int | None) -> float:
     """Return by how much rounding moves a number at most, whichever way a half goes."""
     return 0.0 if decimals is None else 0.5 * 10.0**-decimals
+
+
+def _half_of_parts(column: Derived, columns: Columns) -> float:
+    """Return by how much rounding moves a sum of columns that keep decimals; 0 of anything else."""
+    total = affine_of(str(column.formula)) if column.round is not None else None
+    parts = [getattr(columns[name], "round", None) for name in total.slopes] if total else []
+    is_sum = total is not None and {*map(abs, total.slopes.values())} == {1.0}
+    return math.fsum(map(_half, parts)) if is_sum and len(parts) > 1 else 0.0
 
 
 def _looked_up(column: Derived, other: Categorical, array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -69,7 +69,8 @@ def _decoded(raw: bytes) -> str:
 
 
 def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:
-    """Take the marks between thousands away, which must part groups of three digits, and write a point."""
+    """Take a currency and the marks between thousands away, which must part three digits each, and write a point."""
+    texts = texts if form.currency is None else _without_currency(texts, re.escape(form.currency))
     mark = f"[{re.escape(form.marks)}]"
     grouped = f"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|" if form.marks else ""
     point = re.escape(form.point)
@@ -79,6 +80,14 @@ def _numbers(texts: pa.Array, form: TextForm) -> pa.Array:
         bare = pc.replace_substring(bare, one, "")
     bare = bare if form.point == "." else pc.replace_substring(bare, form.point, ".")
     return pc.if_else(pc.match_substring_regex(texts, number), bare, pa.scalar(UNREAD, texts.type))
+
+
+def _without_currency(texts: pa.Array, sign: str) -> pa.Array:
+    """Take the sign of a currency away that stands before a number, perhaps behind a minus, or else behind it."""
+    before = f"^([-+]?){sign}[ \u00a0\u202f]?"
+    ahead = pc.replace_substring_regex(texts, before, r"\1", max_replacements=1)
+    behind = pc.replace_substring_regex(texts, f"[ \u00a0\u202f]?{sign}$", "")
+    return pc.if_else(pc.match_substring_regex(texts, before), ahead, behind)
 
 
 def _moments(texts: pa.Array, form: TextForm) -> pa.Array:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from dpmodels.codec.faults import all_faults
 from dpmodels.codec.text_values import NUMBERS
 from dpmodels.contract.columns import Number
-from dpmodels.contract.discovery import GROUPS
+from dpmodels.contract.discovery.discovery import GROUPS
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.plain_columns import PlainNumber
 from dpmodels.errors import DataError

@@ -1,12 +1,12 @@
 """Columns of numbers between two public bounds: whole ones, and real ones that may be rounded."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from dpmodels.clock import clock_of, has_seconds, time_of_day
+from dpmodels.clock import clock_of, has_seconds, time_of_day, with_counted_times
 from dpmodels.contract.base import DTYPE, UNITS, FormulaText, decimal_digits, of_form, overflow
 from dpmodels.contract.continuous import MAX, MIN, Continuous
 
@@ -80,6 +80,11 @@ class Integer(Scaled):
         Literal["minute", "hour"] | None,
         Field(exclude_if=lambda given: given is None, description="What times of day and durations are cut to."),
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_times(cls, keys: Any) -> Any:
+        return with_counted_times(keys) if isinstance(keys, Mapping) else keys
 
     @property
     def unit(self) -> int:

@@ -25,7 +25,7 @@ from dpmodels.contract.columns import (
 from dpmodels.contract.constraints import Constraint, constraint_faults
 from dpmodels.contract.derivation.bounds import DerivedBound, bounds_of
 from dpmodels.contract.derivation.following import unread_with
-from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
+from dpmodels.contract.discovery.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.family import ALONE, INSTEAD, Users, flat_columns, one_row_faults, users_faults
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import too_few

@@ -29,7 +29,7 @@ from pydantic import Field, model_validator
 from dpmodels.contract.base import CanonicalContract, ColumnFaults, Modelled, columns_in_short
 from dpmodels.contract.branch import MOST_ROWS, POSITION, PREVIOUS, ROWS, Branch, column_faults
 from dpmodels.contract.columns import Column, Identifier
-from dpmodels.contract.discovery_charge import Discovered, Sources, discovery_faults
+from dpmodels.contract.discovery.discovery_charge import Discovered, Sources, discovery_faults
 from dpmodels.contract.identifiers.identifier import too_few
 from dpmodels.contract.numbers import Integer
 from dpmodels.contract.public import PublicTable, Reference, public_faults, reference_faults, size_faults

@@ -23,10 +23,8 @@ from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
-from dpmodels.gate.factors import Factor
-from dpmodels.gate.policies import Policies, Policy
+from dpmodels.gate.policies import Counted, Policies
 from dpmodels.gate.repeats import Repeats
-from dpmodels.gate.rounding import Rounding
 from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
 
@@ -86,7 +84,7 @@ class Verdicts:
             mine.lacking = mine.lacking or theirs.lacking
 
     @property
-    def policies(self) -> list[Policy | Rounding | Factor]:
+    def policies(self) -> list[Counted]:
         """List what columns' policies leave out or change, where that is counted."""
         return []
 
@@ -134,7 +132,7 @@ class Gate(Verdicts):
         return Gate(self.schema, self.raw, secret=self._repeats.secret, tells=self._policies is not None)
 
     @property
-    def policies(self) -> list[Policy | Rounding | Factor]:
+    def policies(self) -> list[Counted]:
         """List what columns' policies leave out or change, where that is counted."""
         return [] if self._policies is None else self._policies.used
 
@@ -179,7 +177,7 @@ class Gate(Verdicts):
         broken = any(((apart <= 0) if rule.strict else (apart < 0)).any() for rule, apart in near)
         broken |= names and not all(keeping(one, self.schema.columns, batch).all() for one in self.schema.implications)
         derived = self.schema.derived if names else ()
-        broken |= not all(follows(name, self.schema.columns, batch).all() for name in derived)
+        broken |= not all(follows(name, self.schema.columns, batch, self.raw).all() for name in derived)
         bounds = self.schema.derived_bounds if names else ()
         if not names or broken or not all(keeping(one, self.schema.columns, batch).all() for one in bounds):
             return self.check(batch)
@@ -243,7 +241,7 @@ class Gate(Verdicts):
             check_image_type(name, array.type)
             return np.full(batch.num_rows, images_fit(column, array))
         if isinstance(column, Derived):
-            return follows(name, self.schema.columns, batch)
+            return follows(name, self.schema.columns, batch, self.raw)
         if column is None or isinstance(column, Identifier):
             return np.arange(batch.num_rows)  # identifiers and unknown columns are judged by name alone, or by repeats
         array = plain(batch.column(name))

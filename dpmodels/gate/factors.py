@@ -54,7 +54,7 @@ class Factor:
         """Count one more batch; a multiple that too many of its rows break is tried no further."""
         columns = self._schema.columns
         self._rows += batch.num_rows
-        self._broken += int(np.count_nonzero(~follows(self.name, columns, batch)))
+        self._broken += int(np.count_nonzero(~follows(self.name, columns, batch, raw=True)))
         for formula in [*self._breaking]:
             column = self._column.model_copy(update={"formula": formula})
             breaking = int(np.count_nonzero(~follows(self.name, {**columns, self.name: column}, batch)))

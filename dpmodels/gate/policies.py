@@ -10,6 +10,7 @@ from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
+from dpmodels.gate.differences import Difference
 from dpmodels.gate.factors import Factor, factors_of
 from dpmodels.gate.rounding import LastDecimals, Rounding, decimals_of
 
@@ -55,6 +56,9 @@ class Policy:
         return f"{self.name}: {self.text}"
 
 
+Counted = Policy | Rounding | Factor | Difference
+
+
 class Policies:
     """The policies of a schema's columns, counted over a stream of batches."""
 
@@ -74,13 +78,16 @@ class Policies:
         }
         self._broken = {name: Rounding(name, schema) for name in derived}
         self._factors = factors_of(schema)
+        self._differences = {name: Difference(name, schema) for name in self._factors}
 
     @property
-    def used(self) -> list[Policy | Rounding | Factor]:
-        """List those that leave out or change something, and the formulas that are broken by rounding."""
-        every: list[Policy | Rounding | Factor] = [*self._each.values(), *self._rounded.values()]
-        every += [*self._broken.values(), *self._factors.values()]
-        return [policy for policy in every if policy.count]
+    def used(self) -> list[Counted]:
+        """List those that leave out or change something, and the formulas that are broken, by rounding or otherwise."""
+        every: list[Counted] = [*self._each.values(), *self._rounded.values()]
+        broken: list[Counted] = [*self._broken.values(), *self._factors.values()]
+        broken = [one for one in broken if one.count]
+        others = [one for name, one in self._differences.items() if name not in {one.name for one in broken}]
+        return [policy for policy in (*every, *broken, *others) if policy.count]
 
     def count(self, batch: pa.RecordBatch) -> None:
         """Count what they do in one more batch, whose columns are of the types that the schema asks for."""
@@ -92,10 +99,11 @@ class Policies:
         there = {name for name in self._factors.keys() | self._broken.keys() if self._is_whole(name, batch)}
         for name in self._factors.keys() & there:
             self._factors[name].see(batch)
+            self._differences[name].see(batch)
         for name in self._broken.keys() & there:
             self._broken[name].see(batch)
             if rounded := self._rounded.get(name):
-                rounded.count += int(otherwise_rounded(name, self._schema.columns, batch).sum())
+                rounded.count += int(otherwise_rounded(name, self._schema.columns, batch, raw=True).sum())
                 rounded.rows += batch.num_rows
                 if rounded.instead:
                     rounded.instead.see(batch)
@@ -109,6 +117,7 @@ class Policies:
         """Add what they do in other rows."""
         for name, factor in self._factors.items():
             factor.add(other._factors[name])
+            self._differences[name].add(other._differences[name])
         for mine, theirs in ((self._each, other._each), (self._rounded, other._rounded)):
             for name, policy in mine.items():
                 policy.count += theirs[name].count

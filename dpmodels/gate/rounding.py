@@ -4,12 +4,13 @@ import ast
 import copy
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dpmodels.codec.derive import follows, off_by_one_unit, otherwise_rounded, with_computed
-from dpmodels.contract.columns import computed
+from dpmodels.contract.columns import Number, computed
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.formula import Misread, parsed
 from dpmodels.contract.schema import Schema
@@ -36,6 +37,10 @@ SAID = (
     "decimal ({unit}) at most, so the file rounds otherwise"
 )
 INSTEAD = "; `{formula}` with `round: {decimals}` holds in every row{beside}"
+PARTS = (
+    "; with `round: {decimals}` for {parts} too it holds in every row, since a sum may have been reckoned before its "
+    "parts were rounded"
+)
 ADMITS = ", since it admits a half that is rounded up or down; sums of such columns may be off by that unit"
 MODELED = (
     "; no other way of rounding that was tried holds in every row: correct the rows, or write the column as one of its "
@@ -54,7 +59,8 @@ class Rounding:
         self._column = schema.derived[name].model_copy(update={"round": decimals_of(schema.derived[name])})
         self._breaking = dict.fromkeys(filter(_is_read, _otherwise(self._column)), 0)
         self._finer = dict.fromkeys(_with_finer_shares(self._column, schema), 0)
-        self._broken = self._near = 0
+        self._parts, self._unrounded = _with_rounded_parts(self._column, schema)
+        self._broken = self._near = self._breaking_parts = 0
 
     @property
     def count(self) -> int:
@@ -76,6 +82,8 @@ class Rounding:
         decimals = self._column.round or 0
         said = SAID.format(near=self._near, broken=self._broken, unit=f"{10.0**-decimals:.{decimals}f}")
         formula = next((one for one, breaking in self._breaking.items() if not breaking), "")
+        if not formula and self._unrounded and not self._breaking_parts:
+            return said + PARTS.format(decimals=decimals, parts=" and ".join(f"`{one}`" for one in self._unrounded))
         if not formula:
             return said + MODELED.format(decimals=decimals)
         is_plain = not ROUND.search(formula)
@@ -91,11 +99,13 @@ class Rounding:
     def see(self, batch: pa.RecordBatch) -> None:
         """Count one more batch, whose columns are of the types that the schema asks for."""
         columns = self._schema.columns
-        breaks = ~follows(self.name, columns, batch)
+        breaks = ~follows(self.name, columns, batch, raw=True)
         self._broken += int(breaks.sum())
         if breaks.any():
             near = off_by_one_unit(self.name, {**columns, self.name: self._column}, batch)
             self._near += int((breaks & near).sum())
+        if breaks.any() and self._unrounded and not self._breaking_parts:
+            self._breaking_parts = int(np.count_nonzero(~follows(self.name, self._parts, batch, raw=True)))
         for formula in [one for one, breaking in self._breaking.items() if not breaking]:
             column = self._column.model_copy(update={"formula": formula})
             fits = follows(self.name, {**columns, self.name: column}, batch)
@@ -107,6 +117,7 @@ class Rounding:
     def add(self, other: "Rounding") -> None:
         """Add what was counted in other rows."""
         self._broken, self._near = self._broken + other._broken, self._near + other._near
+        self._breaking_parts += other._breaking_parts
         self._breaking = {one: breaking + other._breaking[one] for one, breaking in self._breaking.items()}
         self._finer = {one: breaking + other._finer[one] for one, breaking in self._finer.items()}
 
@@ -180,6 +191,13 @@ def _with_decimals(schema: Schema, names: dict[str, int], decimals: int) -> Sche
     """Return the schema with so many decimals of some columns, as rows are computed by it."""
     finer = {name: schema.columns[name].model_copy(update={"round": decimals}) for name in names}
     return schema.model_copy(update={"columns": {**schema.columns, **finer}})
+
+
+def _with_rounded_parts(column: Derived, schema: Schema) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns with the decimals of a sum for those of its parts that say none, and name these."""
+    names = [name for name in column.operands if isinstance(one := schema.columns[name], Number) and one.round is None]
+    rounded = {name: schema.columns[name].model_copy(update={"round": column.round}) for name in names}
+    return {**schema.columns, **rounded}, names if column.round is not None else []
 
 
 class _HalvesUp(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from dpmodels.accounting.events import check_adjacency
 from dpmodels.accounting.tally import MAX_KINDS, Parallel, Tally
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line

@@ -35,7 +35,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from dpmodels.contract.discovery_charge import MOST_DISCOVERIES
+from dpmodels.contract.discovery.discovery_charge import MOST_DISCOVERIES
 from dpmodels.errors import ArtifactError
 from dpmodels.escapes import on_one_line
 from dpmodels.files import open_plain

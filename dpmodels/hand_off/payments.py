@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpmodels.accounting.composition import spent_epsilon
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.hand_off.lines import ClientLine
 from dpmodels.hand_off.manifest import PAID_ELSEWHERE, digest_of_all
 from dpmodels.ledger.ledger import Ledger

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpmodels.codec.convert import laid_out
+from dpmodels.codec.derive import may_lack
 from dpmodels.codec.encode import Codec
 from dpmodels.codec.plain_text import with_plain_text
 from dpmodels.codec.text_values import cast_text, with_text_read, written_as_text
@@ -199,8 +200,13 @@ def _read_table(part: Part, batch_rows: int) -> Batches:
 
 
 def _json(file: DataFile, codec: Codec, keys: Sequence[str] = ()) -> list[Part]:
-    """Open a file of one object a line; a column that is looked at is read as what its first value is, others not."""
-    kinds, row, apart = codec.csv_types, first_object(file), codec.schema.partition
+    """Open a file of one object a line; a column that is looked at is read as what its first value is, others not.
+
+    A derived column that the first line lacks is computed for every line.
+    """
+    row, apart = first_object(file), codec.schema.partition
+    lacking = may_lack(codec.schema).keys() - {*row, *dict(file.keys)}
+    kinds = {name: kind for name, kind in codec.csv_types.items() if name not in lacking}
     looked_at = {*codec.columns, *codec.schema.derived}
     looked_at |= {one for formula in computed(codec.schema.columns).values() for one in names_in(formula)}
     explicit, parts = [], []

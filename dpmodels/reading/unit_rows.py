@@ -16,7 +16,7 @@ from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.convert import plain
 from dpmodels.codec.ids import key_values
 from dpmodels.codec.stacked import has_repeated, joined, numbered, parents_named
-from dpmodels.contract.discovery import Discovery, JoinedTable
+from dpmodels.contract.discovery.discovery import Discovery, JoinedTable
 from dpmodels.contract.text_forms.written import Forms, with_form
 from dpmodels.errors import DataError
 from dpmodels.privacy import Sensitive

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import PlainSerializer, PlainValidator
 
-from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.discovery.discovery import Discovery
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema

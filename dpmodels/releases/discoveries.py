@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import Event, leaves
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.errors import Unsuitable
 from dpmodels.ledger.records import Charge, Reservation
 from dpmodels.ledger.store import digest

@@ -156,7 +156,7 @@ def _left(content: Any) -> str:
 
 def _to_discover(content: Any, data: str, query: str, out: Path | None) -> Iterator[str]:
     """Yield what a discovery of a draft's marks takes, and the commands that open its account and run it."""
-    from dpmodels.contract.discovery import marks
+    from dpmodels.contract.discovery.discovery import marks
 
     if not marks(content):
         return
@@ -267,7 +267,7 @@ def schema_json_schema() -> None:
 
     Example: nacre schema json-schema > nacre.json; nacre schema init flights.parquet --editor nacre.json > flights.yaml
     """
-    from dpmodels.contract.discovery import editor_schema
+    from dpmodels.contract.discovery.discovery import editor_schema
 
     dialect = "https://json-schema.org/draft/2020-12/schema"
     echo(json.dumps({"$schema": dialect, **editor_schema()}, indent=2))

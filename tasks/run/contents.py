@@ -33,7 +33,7 @@ from pyarrow.fs import LocalFileSystem
 from dpmodels.artifact import aside, exclusive, sync, write_bytes
 from dpmodels.codec.fingerprint import Fingerprint, digest_of_documents
 from dpmodels.codec.tree_fingerprint import TreeFingerprint
-from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.discovery.discovery import Discovery
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ContentCharged, DataError, LedgerError
 from dpmodels.ledger.ledger import Ledger

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dpmodels.artifact import checked
 from dpmodels.authoring.completion import ReleasedKeys
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.releases.discoveries import discovery_charge
 from dpmodels.releases.release import read_release

@@ -16,8 +16,9 @@ from pyarrow import csv
 from dpmodels.authoring.column import drafted
 from dpmodels.authoring.draft import OF_DATES, PublicFacts, draft
 from dpmodels.authoring.facts import Bound, Facts, between
+from dpmodels.authoring.faults.misspelt import KINDS
 from dpmodels.authoring.header import DoubtfulNames
-from dpmodels.authoring.lint import KINDS, parse
+from dpmodels.authoring.lint import parse
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError, NacreError, Unsuitable
 from dpmodels.reading.load import load_parts

@@ -62,7 +62,8 @@ def refusal(path: Path, content: bytes) -> str:
         ),
         (GOOD.replace("1.5", "1,5").encode(), "newline=''), delimiter=','); names = len(next(rows));"),
         (GOOD.replace("1.5", '"1.234,5"').encode(), "decimals have a point (3.5, not 3,5)"),
-        (GOOD.replace("1.5", '"1.234,5"').encode(), 'as `text: {decimal: ",", thousands: "."}`'),
+        (GOOD.replace("1.5", '"1.234,5"').encode(), 'as `text: {decimal: ",", thousands: ".", currency: "€"}`'),
+        (GOOD.replace("1.5", "£1.5").encode(), 'thousands: ".", currency: "€"}`'),
         (GOOD.replace("2024-05-01", "1.5.2024").encode(), 'as `text: {date_format: "%d.%m.%Y"}`'),
         (GOOD.replace("2024-05-01", "01.05.2024").encode(), "dates in every row, as the schema says, written as 2026-"),
         (GOOD.replace("2024-05-01", "5/1/2024").encode(), "(not 25.12.2026 or 12/25/2026)"),
@@ -321,6 +322,17 @@ def test_types_are_named_in_words() -> None:
     [
         ("{type: number, min: 0, max: 20.000}", "columns.a.max: is not clear: 20.000 may mean 20 or 20000"),
         ("{type: number, min: -5.000, max: 2, round: 2}", "-5.000 may mean -5 or -5000"),
+        (
+            '{type: integer, min: 8, max: "20:00", dtype: "time32[s]"}',
+            "min: is not clear: 8 is counted in the unit of `d",
+        ),
+        (
+            '{type: integer, min: 0, max: 20, dtype: "time64[us]"}',
+            'it is 20 us after midnight; write "20:00:00", in',
+        ),
+        ('{type: integer, min: "00:00:08", max: "20:00", dtype: "time32[s]"}', ""),
+        ('{type: integer, min: 8, max: 20, dtype: "duration[s]"}', ""),
+        ('{type: integer, min: "08:00", max: "24:00", dtype: "time32[s]"}', "max: must be a whole number"),
         ("{type: integer, min: 0, max: 20.000}", "must be a whole number; 20.000 may mean 20 or 20000"),
         ("{type: number, min: 0, max: 20.000E+0}", "is not clear: 20.000E+0 may mean 20 or 20000"),
         ("{type: number, min: 0, max: 20.000e-00}", "is not clear: 20.000e-00 may mean 20 or 20000"),

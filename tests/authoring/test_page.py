@@ -11,7 +11,8 @@ import yaml
 from pydantic import BaseModel
 
 from dpmodels.authoring.cautions import MADE_LIKE_REAL, NO_RULE, faults_and_cautions
-from dpmodels.authoring.lint import KINDS, lint, parse
+from dpmodels.authoring.faults.misspelt import KINDS
+from dpmodels.authoring.lint import lint, parse
 from dpmodels.codec.rules import keeping
 from dpmodels.contract.family import Users
 from dpmodels.contract.partition import Partition

@@ -61,3 +61,46 @@ def test_a_fault_of_the_file_hides_no_contradiction() -> None:
     text = "name: t\nunit: record\nextra: 1\ncolumns:\n  a: {type: integer, min: 5, max: 9}\n"
     text += "  b: {type: integer, min: 0, max: 3}\n  c: {type: derived, formula: nothing + 1}\nconstraints: [a <= b]\n"
     assert places(text) == {"extra", "constraints", "columns.c.formula"}
+
+
+MISSPELT = """name: a
+target: sick
+constraints: [when ward = north then fee > 0, number <= fee]
+workload: [{by: ward}, {columns: [number, fee, ward]}]
+columns:
+  sick: {type: boolean}
+  fee: {type: number, min: 0, max: 9}
+  ward: {type: categorical, values: [north, south]}
+  number: {type: integer, min: 0, max: 9}
+  both: {type: derived, formula: fee + number}
+  counted: {type: number, min: 0, max: 18, computed: both, keep: drop}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "faults"),
+    [
+        ("ward: {type", "ward: {typ", {"columns.ward": "did you mean `type` by `typ`?"}),
+        ("values: [", "catgories: [", {"columns.ward.catgories": "did you mean `values`?"}),
+        ("values: [", "levels: [", {"columns.ward.levels": "did you mean `values`?"}),
+        (
+            "values: [north",
+            "catgories: [no",
+            {"columns.ward.catgories": "did you mean `values`?", "columns.ward.catgories.0": "YAML reads no as false"},
+        ),
+        (
+            "integer, min: 0, max: 9",
+            "integer, minn: 0, maximal: 9",
+            {"columns.number.minn": "did you mean `min`?", "columns.number.maximal": "did you mean `max`?"},
+        ),
+        ("formula", "fromula", {"columns.both.fromula": "did you mean `formula`?"}),
+        ("computed:", "computd:", {"columns.counted.computd": "did you mean `computed`?"}),
+        ("max: 9}", "max: 9, decimals: 2}", {"columns.fee.decimals": "did you mean `round`?"}),
+        ("integer, min: 0, max: 9", "integer, values: [1, 2]", {"columns.number.values": "a list is `{type: categor"}),
+        ("integer, min: 0, max: 9", "integer, min: 0", {"columns.number.max": "is missing"}),
+    ],
+)
+def test_a_misspelt_key_is_one_fault_that_says_which_is_meant(old: str, new: str, faults: dict[str, str]) -> None:
+    assert old in MISSPELT and not parse(MISSPELT)[1]
+    told = {fault.where: fault.message for fault in parse(MISSPELT.replace(old, new, 1))[1]}
+    assert told.keys() == faults.keys() and all(faults[where] in told[where] for where in faults), told

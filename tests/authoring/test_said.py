@@ -124,6 +124,50 @@ def test_a_clause_is_a_rule_where_every_word_of_it_is_understood(column, words, 
     assert [one.text for one in found] == rules and others.get(column, []) == unread
 
 
+STAFF = """# Staff
+- grade: 1 to 8
+- contract: one of: permanent, fixed_term, agency
+- months: months of service, 0 to 480
+- company_car: yes/no, never below grade 4
+- parking: yes/no; only from grade 5
+- bonus: euros, 100 to 9000, two decimals, empty below grade 4
+- lunch: 1 to 9, empty for grade 7 and above
+- rating: 1 to 5, empty in the first half year
+- pension: euros, 10 to 900; agency workers have none
+- overtime: hours, 0 to 40; agency workers have none
+- sick: days, 0 to 40, may be missing; agency workers have none
+- phone: yes/no; agency staff have none
+- car_tax: euros, 0 to 99, empty in the first half year of the lease
+- level: 1 to 9, never below grade 4
+"""
+OF_STAFF = [
+    "when grade < 4 then not company_car",
+    "when parking then grade >= 5",
+    "when grade < 4 then bonus = null",
+    "when grade >= 7 then lunch = null",
+    "when months < 6 then rating = null",
+    "when contract = agency then pension = null",
+    "when contract = agency then overtime = 0",
+    "when contract = agency then not phone",
+]
+OPPOSITES = [("grade >= 4", "bonus != null"), ("grade < 7", "lunch != null"), ("months >= 6", "rating != null")]
+UNREAD_OF_STAFF = (
+    "agency workers have none",  # of a number that may be 0 or null
+    "empty in the first half year of the lease",  # which no column counts
+    "never below grade 4",  # of which it is not said whether it is 0 or null
+)
+
+
+def test_rules_that_compare_or_name_who_has_none_are_read_where_they_can_be_meant_in_one_way(tmp_path: Path) -> None:
+    content = yaml.safe_load(text := drafted(tmp_path, STAFF, accept=True))
+    assert content["constraints"] == OF_STAFF and '# rating: "empty in the first half year"' in text
+    assert [text.count(f"not read as a rule: `{one}`") for one in UNREAD_OF_STAFF] == [1, 1, 1]
+    assert content["columns"]["pension"]["nullable"] and "who has none: `agency workers have none`" in text
+    assert parse(text)[0] is not None and "nullable" not in content["columns"]["overtime"]
+    two = drafted(tmp_path, f"{STAFF}- tenure: years of service, 0 to 40\n", accept=True)
+    assert "months < 6" not in two  # either may be meant
+
+
 BESIDE = {
     "rows": {"min": 10, "max": 90},
     "constraints": ["fare <= refund", "when cancelled then fare > 20"],
@@ -156,6 +200,29 @@ def test_rows_constraints_and_a_workload_are_written_and_held_to_the_columns_of_
             nacre.draft_schema(frame, name="a", header=True, **wrong)
     with refused(nacre.NacreError, "must be left out of a draft of several tables", name="workload"):
         nacre.draft_schema({"a": frame, "b": frame}, name="a", header=True, workload=BESIDE["workload"])
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_rule_of_a_person_stands_in_place_of_one_of_a_code_book_that_says_the_same(
+    tmp_path: Path, accept: bool
+) -> None:
+    (tmp_path / "codes.md").write_text(STAFF)
+    frame = pd.DataFrame(columns=[line[2:].partition(":")[0] for line in STAFF.splitlines() if line.startswith("- ")])
+    given = ["when grade <= 3 then company_car = false and bonus = null", "when months < 6 then  rating = null"]
+
+    def constraints(rules: list[str]) -> tuple[list[str], str]:
+        text = nacre.draft_schema(
+            frame, name="a", header=True, document=tmp_path / "codes.md", accept_suggestions=accept, constraints=rules
+        )
+        return yaml.safe_load(text)["constraints"], text
+
+    others = [one for one in OF_STAFF if "grade < 4" not in one and "months < 6" not in one]
+    read, text = constraints(given)
+    assert read == [*given, *(others if accept else [])]
+    assert "# - when months < 6 then rating = null" not in text and f"{'' if accept else '# '}- {others[0]}" in text
+    read, text = constraints([*OF_STAFF, *(f"when {one} then {two}" for one, two in OPPOSITES)])
+    assert len(read) == len(OF_STAFF) + len(OPPOSITES) and "Rules that descriptions say" not in text
+    assert "\n\n" not in text.partition("columns:")[0]
 
 
 OPEN_AMOUNT = {"type": "number", "min": "TODO", "max": "TODO", "zero_inflated": True}
@@ -298,3 +365,19 @@ def test_what_a_document_denies_says_no_form_and_a_list_of_codes_no_decimal_comm
 def test_a_value_with_a_line_end_in_it_ends_no_comment() -> None:
     (line,) = [*_rule_lines([Rule("fee", "when c = A\nb then fee = 0", "0 if A b")], accept=False)][2:]
     assert len(line.splitlines()) > 1 and all(one.startswith("# ") for one in line.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("extra", "gross", "decimals"),
+    [
+        ("euros, 0 to 800", "base + extra", 2),
+        ("hours, 0 to 800", "base + extra", None),  # which are no money
+        ("euros, 0 to 800, one decimal", "base + extra", 1),
+        ("euros, 0 to 800", "base / extra", None),  # a share
+    ],
+)
+def test_a_sum_of_money_is_drafted_to_the_cent_as_files_write_it(
+    tmp_path: Path, extra: str, gross: str, decimals: int | None
+) -> None:
+    text = drafted(tmp_path, f"- base: euros, 1000 to 5000\n- extra: {extra}\n- gross: {gross}\n", accept=True)
+    assert yaml.safe_load(text)["columns"]["gross"].get("round") == decimals

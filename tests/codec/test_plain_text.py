@@ -20,6 +20,7 @@ COMMA = TextForm(decimal=",")
 US = TextForm(thousands=",")
 SWISS = TextForm(thousands="'")
 FRENCH = TextForm(decimal=",", thousands="\u202f")
+POUNDS, EUROS = TextForm(decimal=".", thousands=",", currency="£"), GERMAN.model_copy(update={"currency": "€"})
 DAYS = TextForm(date_format="%d.%m.%Y")
 MOMENTS = TextForm(date_format="%d.%m.%Y", datetime_format="%d.%m.%Y %H:%M")
 UNPARTED = TextForm(date_format="%Y%m%d", datetime_format="%Y%m%dT%H%M%S.%f")
@@ -45,6 +46,17 @@ def test_numbers_are_read_as_their_form_writes_them() -> None:
         SWISS: {"1'234.5": 1234.5, "1\u2019234": 1234},
         FRENCH: {"1\u202f234,5": 1234.5, "1\u00a0234 567": 1234567, "\u00a012\u00a0": 12},
         TextForm(decimal="."): {"1.500": 1.5},
+        POUNDS: {
+            "£12.50": 12.5,
+            "-£1,200.00": -1200,
+            "£-3": -3,
+            "£ 4": 4,
+            "1,000": 1000,
+            "5£": 5,
+            "£1,234,567": 1234567,
+        },
+        EUROS: {"12,50 €": 12.5, "1.200,00\u00a0€": 1200, "€3": 3, "-4€": -4},
+        TextForm(decimal=".", currency="CHF"): {"CHF 4.50": 4.5, "4.50 CHF": 4.5},
     }.items():
         assert cast_text(pa.array(list(read)), pa.float64(), "x", form).to_pylist() == list(read.values()), form
         empty = pa.array(["", " ", "NA", "NULL", None])
@@ -59,6 +71,8 @@ def test_a_number_in_another_form_is_refused_and_never_read_as_another_number() 
         SWISS: "1,234.5 1.234'5 '234",
         FRENCH: "1.234 1'234",
         TextForm(decimal="."): "1,5 1.500.000",
+        POUNDS: "£ ££1 £1£ -£-1 $5 £1.200,00 1£2 £x",
+        EUROS: "12.50€ €12€ €",
     }.items():
         for text in texts.split():
             if form is COMMA and text in ("1", "234"):
@@ -117,6 +131,8 @@ def test_each_field_is_read_by_itself_whatever_stands_beside_it() -> None:
         ({"thousands": "."}, 'must be another mark than `thousands`: write decimal: ","'),
         ({"decimal": ",", "thousands": ","}, 'write decimal: "."'),
         ({"decimal": ";"}, "Input should be"),
+        ({"currency": "£"}, "goes with `decimal`"),
+        ({"decimal": ".", "currency": "pounds"}, "a sign such as £"),
         ({"thousands": "_"}, "Input should be"),
         ({"date_format": "%d.%m.%y"}, "must not have %y"),
         ({"date_format": "%d.%m"}, "must have %Y"),

@@ -8,8 +8,9 @@ from dpmodels.audit.made import firm
 from dpmodels.authoring.completion import ReleasedKeys, complete
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import lint, load_contract, load_draft, load_named, parse
-from dpmodels.contract.discovery import MARKABLE, editor_schema
-from dpmodels.contract.discovery_charge import DiscoveryCharge
+from dpmodels.contract.columns import copy_of
+from dpmodels.contract.discovery.discovery import MARKABLE, editor_schema
+from dpmodels.contract.discovery.discovery_charge import DiscoveryCharge
 from dpmodels.errors import SchemaError
 
 DRAFT = """\
@@ -400,3 +401,49 @@ def test_what_a_draft_says_of_finishing_it_is_left_out_and_a_persons_words_stay(
     assert "throw this draft away" in text and "throw" not in made and "The types and their keys" not in made
     assert made.startswith("# decided by Dana\nname: t\n") and "# asked the ward\n" in made
     assert "# taken by its name for an age in years" in made and "no further key" not in made
+
+
+COUNTED_DRAFT = """\
+name: bills
+target: ward
+workload: [{columns: [bill_counted, extra]}]
+columns:
+  ward: {type: categorical, values: discover}
+  base: {type: number, min: 0, max: discover, round: 2}
+  extra: {type: number, min: 0, max: 9, round: 2}
+  bill: {type: derived, formula: base + extra, round: 2, max: 50}
+  group: {type: derived, of: ward, values: {north: 1, other: 0}}
+  bill_counted: {type: number, min: 0, max: 9000, round: 2, computed: bill, keep: drop}
+  by_ward: {type: number, min: 0, max: 9, computed: "extra * {'north': 1, 'other': 0}[ward]", keep: drop}
+"""
+
+
+def test_a_draft_asks_for_tables_of_what_is_computed_and_counted_beside(tmp_path):
+    (path := tmp_path / "draft.yaml").write_text(COUNTED_DRAFT)
+    text, contract = load_draft(path)
+    assert [fault.where for fault in lint(path)] == ["columns.ward.values"]
+    assert contract.columns == ("ward", "base", "extra", "bill", "group")
+    found_keys = {"ward": found(values=("north",)), "base": found(low=0.0, high=60.0)}
+    schema, faults = parse(complete(text, found_keys, "RUN", CHARGE).text)
+    assert schema is not None and schema.workload[0].columns == ("bill_counted", "extra"), faults
+    assert copy_of("bill", schema.columns) == "bill_counted" and "by_ward" in schema.modelled
+    for old, new, where, words in (
+        ("[bill_counted, extra]", "[bill, extra]", "workload.0", "is derived"),
+        ("[bill_counted, extra]", "[bill_count, extra]", "workload.0", "did you mean"),
+        ("computed: bill,", "computed: bil,", "columns.bill_counted.computed", "is no column of the file"),
+        ("formula: base + extra", "formula: base + extras", "columns.bill.formula", "is no column"),
+        ("target: ward", "target: bill_counted", "target", "keep: drop"),
+    ):
+        path.write_text(COUNTED_DRAFT.replace(old, new))
+        with pytest.raises(SchemaError) as error:
+            load_draft(path)
+        (fault,) = error.value.faults
+        assert fault.where == where and words in fault.message, fault
+
+
+def test_a_bound_that_is_a_time_of_day_is_counted_beside_one_that_was_found():
+    draft_text = 'name: t\ncolumns:\n  at: {type: integer, min: discover, max: "20:00", dtype: "time32[s]"}\n'
+    assert "waits for" in parse(draft_text)[1][0].message
+    schema, faults = parse(complete(draft_text, {"at": found(low=100.0)}, "RUN", CHARGE).text)
+    assert schema is not None and (schema.columns["at"].min, schema.columns["at"].max) == (100, 72_000), faults
+    assert "pattern" in editor_schema()["$defs"]["Integer"]["properties"]["max"]["anyOf"][1]

@@ -39,7 +39,10 @@ def frame() -> pd.DataFrame:
 
 
 def written(frame: pd.DataFrame, place: Path) -> Path:
-    {".csv": frame.to_csv, ".parquet": frame.to_parquet, ".xlsx": frame.to_excel}[place.suffix](place, index=False)
+    if place.suffix == ".jsonl":
+        frame.to_json(place, orient="records", lines=True)
+    else:
+        {".csv": frame.to_csv, ".parquet": frame.to_parquet, ".xlsx": frame.to_excel}[place.suffix](place, index=False)
     return place
 
 
@@ -50,7 +53,7 @@ def rows_of(place: Path) -> pa.Table:
     return pa.Table.from_batches([codec.to_arrow(codec.encode(batch)) for batch in RawRows(place, schema, 100)])
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
 def test_rows_are_the_same_with_and_without_what_follows_from_others(frame, ending: str, tmp_path: Path) -> None:
     given = frame.assign(hired=pd.to_datetime(frame.hired, dayfirst=True)) if ending == "xlsx" else frame
     whole, lacking = (

@@ -120,6 +120,39 @@ def test_rows_that_break_a_formula_by_rounding_alone_are_counted_with_a_formula_
     assert not check_raw(str(data), make(instead), 1).broken
 
 
+SUMS = """
+name: pay
+columns:
+  base: {type: number, min: 0, max: 5000ROUND}
+  extra: {type: number, min: 0, max: 900ROUND}
+  gross: {type: derived, formula: base + extraGROSS}
+"""
+
+
+def test_a_sum_of_rounded_parts_may_be_off_by_a_cent_and_one_that_differs_is_told_by_how_much(tmp_path: Path) -> None:
+    data = tmp_path / "pay.csv"
+    both, gross = {"ROUND": ", round: 2", "GROSS": ", round: 2"}, {"ROUND": "", "GROSS": ", round: 2"}
+    cases = [
+        ("1000.00,0.00,1000.01", both, False, "in 1 of 2 rows the formula is rounded to another last decimal"),
+        ("1000.00,0.00,1000.01", gross, True, "with `round: 2` for `base` and `extra` too it holds in every row"),
+        ("1000.00,0.00,1000.02", both, True, "differs from `base + extra`, by 0.02 at most: correct these rows or"),
+        ("1000.123,0.456,1000.58", dict.fromkeys(both, ""), True, "by 0.001 at most; with `round: 2` it holds in"),
+        ("1000.00,7.00,1007.50", gross, True, 'computed: "gross - (base + extra)"'),
+    ]
+    for row, keys, is_broken, said in cases:
+        data.write_text(f"base,extra,gross\n10.00,0.25,10.25\n{row}\n")
+        schema = SUMS.replace("ROUND", keys["ROUND"]).replace("GROSS", keys["GROSS"])
+        for batch_rows in (1, 9):
+            gate = check_raw(str(data), make(schema), batch_rows)
+            (line,) = [str(one) for one in gate.policies]
+            assert bool(gate.broken) == is_broken and said in line, (row, line)
+    beside = SUMS.replace("ROUND", "").replace("base + extraGROSS", "base + extra + gross_apart, round: 2")
+    beside += (
+        '  gross_apart: {type: number, min: 0, max: 1, round: 2, keep: drop, computed: "gross - (base + extra)"}\n'
+    )
+    assert not check_raw(str(data), make(beside), 9).broken
+
+
 def test_a_file_that_rounds_halves_up_is_told_the_formulas_that_do(tmp_path: Path) -> None:
     cents = [(cents, rate, (cents * rate + 50) // 100) for cents in (50, 70, 110, 130, 230, 4690) for rate in (30, 65)]
     rows = [f"{c / 100},{rate},{part / 100},{round(c / 100 - part / 100, 2)}" for c, rate, part in cents]

@@ -11,7 +11,7 @@ import pytest
 
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.events import GaussianEvent, ThresholdEvent, leaves
-from dpmodels.contract.discovery import Discovery, MarkedKeys
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument
 from dpmodels.mechanisms import gaussian
 from dpmodels.methods.tables.thresholded_counts import DiscoveryMeasurement, DiscoverySystem

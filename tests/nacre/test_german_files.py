@@ -244,7 +244,7 @@ def test_a_draft_takes_the_form_and_reads_a_public_sample_by_it(tmp_path: Path) 
         ("german", "it has no key, such as decimal, with a colon behind it"),
         ("{date_format: '%d.%m.%y'}", "must not have %y"),
         ("{dateformat: '%d.%m.%Y'}", "dateformat is no key here; did you mean `date_format`?"),
-        ("{zone: UTC}", "the keys are decimal, thousands, date_format, datetime_format"),
+        ("{zone: UTC}", "the keys are decimal, thousands, currency, date_format, datetime_format"),
         ("{decimal: ';'}", "decimal must be '.' or ','"),
     ):
         code, _, err = run_cli("schema", "init", data, "--text", wrong)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.text_values import cast_text
-from dpmodels.contract.discovery import Discovery, MarkedKeys
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys
 from dpmodels.contract.documents import Documents, Encoder
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
@@ -284,6 +284,7 @@ def test_numbers_and_words_that_are_written_otherwise_are_told_how_to_write_them
     for texts, kind, told in (
         (["$52.30"], pa.float64(), "no sign of thousands or currencies (1000, not $1,000)"),
         (["1,000"], pa.float64(), "not $1,000"),
+        (["£5"], pa.float64(), 'as `text: {decimal: ",", thousands: ".", currency: "€"}`'),
         (["Y", "N"], pa.float64(), "a column of yes and no is `{type: boolean}`"),
         (["ja"], pa.float64(), "of other words `{type: categorical, values: [...]}`"),
         (

@@ -15,7 +15,8 @@ import yaml
 from scipy import stats
 
 from dpmodels.audit.made import firm
-from dpmodels.contract.discovery import Discovery, contract_of, stand_in
+from dpmodels.contract.discovery.discovery import Discovery, contract_of
+from dpmodels.contract.discovery.stand_in import stand_in
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.mechanisms.threshold import KeyCounts

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.authoring.completion import ReleasedKeys
-from dpmodels.contract.discovery import Discovery, MarkedKeys
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys
 from dpmodels.methods.tables.thresholded_counts import DiscoverySystem
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.release import FORMAT, read_release

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmodels.contract.discovery import Discovery, MarkedKeys
+from dpmodels.contract.discovery.discovery import Discovery, MarkedKeys
 from dpmodels.privacy import PrivacyBudget, PrivacyUnit
 
 WARDS = ("north", "south", "west")

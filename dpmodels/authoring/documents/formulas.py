@@ -11,9 +11,10 @@ from typing import Any
 
 from dpmodels.authoring.documents.fitted import CENTS
 from dpmodels.authoring.documents.spans import NIGHTS, nights_in
-from dpmodels.authoring.documents.spoken import spoken_in
+from dpmodels.authoring.documents.spoken import is_paid, spoken_in
 from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.facts import Columns
+from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.formula import Misread, names_in
 
 SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "−": "-", "–": "-", "÷": "/", "\u00a0": " ", "\u202f": " "})
@@ -74,6 +75,7 @@ def with_formulas(columns: Columns) -> Columns:
         for name, one in ((name, spoken_in(name, columns, read)) for name in columns if name not in read):
             formulas[name] = one.formula if one else ""
             decimals[name] = decimals[name] or (CENTS if one and one.is_money else 0)
+    decimals |= {name: decimals[name] or CENTS for name, formula in formulas.items() if _adds_money(formula, columns)}
     names = {name for name, formula in formulas.items() if formula}
     for _ in range(SEVERAL):  # a rest is of its part, which is of the whole
         decimals |= {
@@ -94,6 +96,13 @@ def with_formulas(columns: Columns) -> Columns:
         name: replace(one, offered=_keys(derived[name], decimals[name])) if name in names and not is_open[name] else one
         for name, one in columns.items()
     }
+
+
+def _adds_money(formula: str, columns: Columns) -> bool:
+    """Tell whether a formula adds amounts of money whose decimals nothing says, and so gives cents."""
+    total = affine_of(formula) if formula else None
+    parts = [columns.get(name) for name in total.slopes] if total else []
+    return len(parts) > 1 and all(one is not None and is_paid(one) and one.decimals is None for one in parts)
 
 
 def _keys(formula: str, decimals: int) -> dict[str, Any]:

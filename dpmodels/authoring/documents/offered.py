@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.authoring.column import CONFIRM, IF_ZEROS, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft, may_hold_zeros
-from dpmodels.authoring.documents.rules import Rule, rules_in, zero_clauses
+from dpmodels.authoring.documents.rules import Rule, none_clauses, rules_in, zero_clauses
 from dpmodels.authoring.documents.spans import Span, span_in
 from dpmodels.authoring.documents.worded import ANSWERS
 from dpmodels.authoring.facts import TODO, Facts
@@ -24,6 +24,7 @@ TO_TAKE = "to take it, delete `, confirm: TODO`"
 BOTH = "to take both, delete `, confirm: TODO` here and at {other}"
 NOT_A_RULE = "not read as a rule: `{clause}`; where it holds in every row, write it under `constraints` or as a formula"
 OF_ZERO_CLAUSE = "zeros are kept exactly, for its description has them: `{clause}`"
+OF_NONE_CLAUSE = "null is allowed, for its description says who has none: `{clause}`"
 OF_ANSWERS = (
     "{words} of the file come back as true and false; to have the same words back, write "
     "`{{type: categorical, values: [{values}]}}`"
@@ -55,6 +56,10 @@ def with_said(
     for name, clause in zero_clauses({name: one.keys for name, one in drafts.items()}, descriptions).items():
         if facts[name].keys is None:
             drafts[name] = _with_zeros(drafts[name], clause, descriptions[name], accept)
+    for name, clause in none_clauses({name: one.keys for name, one in drafts.items()}, descriptions).items():
+        if facts[name].keys is None and facts[name].nullable is None:
+            nullable = {**drafts[name].keys, "nullable": True}
+            drafts[name] = ColumnDraft(nullable, (*drafts[name].remarks, OF_NONE_CLAUSE.format(clause=clause)))
     rules, unread = rules_in({name: one.keys for name, one in drafts.items()}, descriptions)
     for name, clauses in unread.items():
         remarks = (NOT_A_RULE.format(clause=clause) for clause in clauses)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from dpmodels.authoring.documents.compared import BEFORE
 from dpmodels.authoring.documents.intervals import RANGE, SIGNS, bare
 from dpmodels.authoring.facts import Facts
 
@@ -32,7 +33,7 @@ WHEN = (
 )
 EMPTY_IF = (
     rf"(?:is |are |left |stays |ist |bleibt |bleiben |sind |est |reste |restent |sont |está )?(?:laissée? )?"
-    rf"(?:{EMPTY}) (?:{WHEN}) .+"
+    rf"(?:{EMPTY}) (?:{WHEN}|{BEFORE}) .+"
 )
 PHRASES = {
     "decimals": (

@@ -1,7 +1,8 @@
 """Rules that descriptions say in words: `empty if cancelled`, `0 sans ordonnance`, `included unless economy`.
 
 What is read is a whole clause of which every word is understood: a value of the column itself, and one value of another
-column. All are offered as comments, for a person to take; a clause that looks like a rule and is not read is named.
+column, or a number that this is compared with. All are offered as comments, for a person to take; a clause that looks
+like a rule and is not read is named.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from dpmodels.authoring.documents.compared import BEFORE
 from dpmodels.authoring.documents.phrases import EMPTY, SEPARATE
 from dpmodels.authoring.documents.states import SHORT, Keys, State, States, yes_of
 from dpmodels.authoring.facts import TODO
@@ -30,17 +32,30 @@ UNLESS = (
     r"unless|without|except(?: for| in| when| if)?|outside|sauf(?: si| pour| en| sur)?|sans|hors|ohne|"
     r"außer(?: bei| wenn| mit)?|salvo(?: si| en)?|sin|excepto"
 )
-SIDES = rf"(?:(?P<if>{IF})|(?P<unless>{UNLESS}))\s+(?P<state>.+)"
+COMPARED = rf"(?={BEFORE})"  # which needs no word before it, as in `empty below grade 4`
+SIDES = rf"(?:(?:(?P<if>{IF})|(?P<unless>{UNLESS}))\s+|{COMPARED})(?P<state>.+)"
 IS = r"(?:(?:is|are|left|stays|ist|bleibt|est|reste|laissée?|está)\s+)*"
 OF_NULL = re.compile(rf"{IS}(?:{EMPTY}),?\s+{SIDES}", re.IGNORECASE)
 OF_VALUE = re.compile(rf"(?:{IS}|always |toujours |immer )?(?P<value>[-+]?[\w.,]+)\s+{SIDES}", re.IGNORECASE)
-OF_YES = re.compile(rf"(?:only|seulement|uniquement|nur|solo|sólo)\s+(?:{IF})\s+(?P<state>.+)", re.IGNORECASE)
+OF_YES = re.compile(
+    rf"(?:only|seulement|uniquement|nur|solo|sólo)\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE
+)
+NEVER = r"never|not|nie|niemals|nicht|jamais|nunca"
+OF_NO = re.compile(rf"(?:{NEVER})\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE)
+OF_NONE = re.compile(
+    r"(?P<state>.+?)\s+(?:(?:have|has|get|gets|receive|receives) none|(?:haben|hat|bekommen|erhalten) keine[nrs]?|"
+    r"n['’]en (?:ont|a) pas|no (?:tienen|tiene) ningun[oa])",
+    re.IGNORECASE,
+)
+"""A group that has none of what the column says: no, or null where 0 is none of its numbers."""
 ELSE = re.compile(r"(?:else|otherwise|sinon|sonst|si no)\s*:?\s+(?P<values>.+)", re.IGNORECASE)
 OR = re.compile(r"\s*(?:,|/|\bor\b|\boder\b|\bou\b|\bo\b)\s*")
 CLAUSE = re.compile(r"[;\n]|[.!](?:\s|$)|\s:\s|:\s|,\s|\s[–—]\s")
 LOOKS_LIKE_ONE = re.compile(
-    rf"\b(?:unless|otherwise|else|sinon|sauf|sonst|außer|salvo)\b|\b(?:only|seulement|uniquement|nur|solo)\s+(?:{IF})\b|"
+    rf"\b(?:unless|otherwise|else|sinon|sauf|sonst|außer|salvo)\b|\b(?:only|seulement|uniquement|nur|solo)\s+(?:{IF}|{BEFORE})\b|"
     rf"\b(?:{EMPTY}|\d+)\s+(?:if|when|unless|without|sans|wenn|ohne|si|sin)\b|"
+    rf"\b(?:{EMPTY})\s+(?:in|for|im|für|bei|{BEFORE})\b|^(?:never|nie|jamais|nunca)\s+(?:{IF}|{BEFORE})\b|"
+    rf"^{OF_NONE.pattern.replace('?P<state>', '')}$|"
     r"^(?:half|a third|a quarter|twice|double|la moitié|die hälfte|la mitad) (?:of|de|der|des|du)\b",
     re.IGNORECASE,
 )
@@ -67,7 +82,7 @@ class Rule:
 def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], dict[str, list[str]]]:
     """Return the rules that descriptions say, and by column the clauses that look like rules and are not read."""
     rules, unread = list[Rule](), dict[str, list[str]]()
-    states, columns = States(keys, descriptions), _columns(keys)
+    states, columns = States(keys, descriptions), readable_columns(keys)
     for name, words in descriptions.items():
         if keys[name].get("type") == "derived":
             continue
@@ -116,6 +131,15 @@ def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, befor
         if yes is not None and state:
             yield Rule(name, f"when {State(name, yes)} then {state}", clause)
         return
+    if (match := OF_NO.fullmatch(clause)) and (yes := yes_of(keys)) is not None:
+        if state := states.named(match["state"], name):
+            yield Rule(name, f"when {state} then {State(name, yes).opposite}", clause)
+        return
+    if match := OF_NONE.fullmatch(clause):
+        state, value = states.named(match["state"], name), _none_of(name, keys)
+        if state and value is not None:
+            yield Rule(name, f"when {state} then {value}", clause)
+        return
     for form, value_of in ((OF_NULL, lambda _: "null"), (OF_VALUE, lambda read: _value_of(keys, read["value"]))):
         match = form.fullmatch(clause)
         state = states.named(match["state"], name) if match else None
@@ -128,6 +152,44 @@ def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, befor
         if value == "null" or (keys.get("type") == "categorical" and isinstance(value, str) and match["unless"]):
             yield Rule(name, f"when {premise.opposite} then {name} != {value}", clause, is_converse=True)
         return
+
+
+def none_clauses(keys: Keys, descriptions: Mapping[str, str]) -> dict[str, str]:
+    """Return by column the clause that says who has none of it, where no value says so and null is not allowed yet."""
+    states, said = States(keys, descriptions), dict[str, str]()
+    for name, words in descriptions.items():
+        one = keys[name]
+        is_other = "computed" in one or one.get("type") not in (*NUMBERS, "datetime", "categorical")
+        if is_other or one.get("nullable") or yes_of(one) is not None or _zero_of(one) is not None:
+            continue
+        for clause in islice(_clauses(words), MOST_CLAUSES):
+            match = OF_NONE.fullmatch(clause)
+            if match and states.named(match["state"], name):
+                said.setdefault(name, clause)
+    return said
+
+
+def _none_of(name: str, keys: Mapping[str, Any]) -> str | None:
+    """Return what holds of a column where there is none of it; None where that may be a value or null, or is open."""
+    yes, zero = yes_of(keys), _zero_of(keys)
+    if yes is None and zero is None:
+        return f"{name} = null" if keys.get("nullable") else None
+    if keys.get("nullable") or zero == TODO:
+        return None
+    return f"{name} = {zero}" if yes is None else str(State(name, yes).opposite)
+
+
+def _zero_of(keys: Mapping[str, Any]) -> Any:
+    """Return the value that says that there is none, 0 or a word; TODO where values or bounds are open, else None."""
+    listed, low, high = (keys.get(key, TODO) for key in ("values", "min", "max"))
+    if keys.get("type") == "datetime" or yes_of(keys) is not None:
+        return None
+    if keys.get("type") == "categorical":
+        is_listed = isinstance(listed, list | tuple)
+        return next((one for one in listed if one in (0, "none", "None")), None) if is_listed else TODO
+    if not all(isinstance(one, int | float) for one in (low, high)):
+        return TODO
+    return 0 if low <= 0 <= high else None
 
 
 def _is_answered(name: str, keys: Mapping[str, Any], words: str) -> bool:
@@ -161,7 +223,7 @@ def _value_of(keys: Mapping[str, Any], word: str) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _columns(keys: Keys) -> dict[str, Any]:
+def readable_columns(keys: Keys) -> dict[str, Any]:
     """Return the columns that can be read, with wide bounds where one is open; as numbers where the type is open."""
     columns = {}
     for name, written in keys.items():

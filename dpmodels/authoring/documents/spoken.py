@@ -63,7 +63,7 @@ def spoken_in(column: str, columns: Columns, with_formulas: Collection[str]) -> 
     words = ", ".join(parts)
     formula = _sum(words, names) or _product(words, names)
     used = [names[one] for one in names if re.search(rf"\b{re.escape(names[one])}\b", formula)]
-    return Spoken(formula, any(_is_paid(columns[one]) for one in used)) if formula else None
+    return Spoken(formula, any(is_paid(columns[one]) for one in used)) if formula else None
 
 
 def _names(column: str, columns: Columns, with_formulas: Collection[str]) -> Mapping[str, str]:
@@ -90,11 +90,12 @@ def _is_of_numbers(name: str, facts: Facts) -> bool:
         return all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
     suggested = suggestion(name, {"type": "TODO"})
     by_name = suggested.keys.get("type") if suggested else None
-    is_measured = _is_paid(facts) or A_UNIT_OF.search(facts.description) is not None
+    is_measured = is_paid(facts) or A_UNIT_OF.search(facts.description) is not None
     return facts.kind is not None or is_measured or by_name in ("integer", "number")
 
 
-def _is_paid(facts: Facts) -> bool:
+def is_paid(facts: Facts) -> bool:
+    """Tell whether a description says that a column holds money."""
     return facts.money or names_money(facts.description) or POUNDS.search(facts.description) is not None
 
 

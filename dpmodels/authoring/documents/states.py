@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.authoring.documents.compared import OPPOSITES, Comparisons
+
 Keys = Mapping[str, Mapping[str, Any]]
 """The keys of columns as a draft has them, by their names."""
 YES_WORDS, NO_WORDS = "yes y true ja j wahr oui o vrai sí si s verdadero", "no n false nein falsch non faux falso"
@@ -16,7 +18,8 @@ ANSWER_OF = {**dict.fromkeys(YES_WORDS.split(), True), **dict.fromkeys(NO_WORDS.
 SHORT = 2
 """Letters of a code, which is read in its own capitals alone."""
 FILLING = (
-    "a an the is are was were it its of in class category kind type customer passenger patient le la les l un une est "
+    "a an the is are was were it its of in class category kind type customer customers passenger passengers patient "
+    "patients worker workers employee employees staff le la les l un une est "
     "de du des d der die das dem den ein eine ist wird el los las es"
 )
 EMPTY_WORDS = frozenset(FILLING.split())
@@ -29,13 +32,16 @@ LABEL = r"(?<!\w){}\s*(?:\(([^()]{{1,60}})\)|=\s*([^=,;|()]{{1,60}}))"
 
 @dataclass(frozen=True)
 class State:
-    """A value that a column has in a row, or has not."""
+    """A value that a column has in a row, or has not; with a sign, a number that it is compared with."""
 
     column: str
     value: Any
     is_held: bool = True
+    sign: str = ""
 
     def __str__(self) -> str:
+        if self.sign:
+            return f"{self.column} {self.sign} {self.value}"
         if isinstance(self.value, bool):
             return ("" if self.value == self.is_held else "not ") + self.column
         return f"{self.column} {'=' if self.is_held else '!='} {self.value}"
@@ -43,6 +49,8 @@ class State:
     @property
     def opposite(self) -> "State":
         """Return that it is not so; of two answers the other one."""
+        if self.sign:
+            return State(self.column, self.value, sign=OPPOSITES[self.sign])
         return State(self.column, self.value, not self.is_held)
 
 
@@ -52,6 +60,7 @@ class States:
     def __init__(self, keys: Keys, descriptions: Mapping[str, str]) -> None:
         self._named: dict[str, set[tuple[str, Any]]] = {}
         self._parts: dict[str, set[str]] = {}
+        self._comparisons = Comparisons(keys, descriptions)
         for name, one in keys.items():
             self._parts[name] = {*re.split(r"[\W_]+", name.casefold())}
             for word, value in _words(name, one, descriptions.get(name, "")):
@@ -64,6 +73,9 @@ class States:
         """
         is_held = NOT.match(words.strip()) is None
         words = NOT.sub("", words.strip(), count=1) if not is_held else words
+        if compared := self._comparisons.read(words, column):
+            name, sign, number = compared
+            return State(name, number, sign=sign if is_held else OPPOSITES[sign])
         tokens = re.findall(r"[^\W_]+(?:_\w+)?|\d+", re.sub(r"\b[dl]['’]", "", words))
         pairs, rest, at = set[tuple[str, Any]](), list[str](), 0
         while at < len(tokens):

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.authoring.facts import TODO, Facts
+from dpmodels.authoring.faults.misspelt import KINDS
 from dpmodels.authoring.file_types import TYPES
 from dpmodels.authoring.given.whole import OPEN
-from dpmodels.authoring.lint import KINDS, parse
+from dpmodels.authoring.lint import parse
 from dpmodels.authoring.type_words import kind_of
-from dpmodels.contract.discovery import WORD
+from dpmodels.contract.discovery.discovery import WORD
 from dpmodels.errors import Unsuitable
 from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 

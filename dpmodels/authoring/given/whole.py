@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.authoring.facts import TODO
-from dpmodels.contract.discovery import WORD
+from dpmodels.contract.discovery.discovery import WORD
 
 OPEN = {
     "categorical": ("values",),

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from dpmodels.contract.base import ColumnFaults
+from dpmodels.contract.base import ColumnFaults, of_form
 from dpmodels.frozen import Strict
 
 DIGITS = {"d": 2, "m": 2, "Y": 4, "H": 2, "M": 2, "S": 2}
@@ -23,6 +23,7 @@ BLANKS = (" ", "\u00a0", "\u202f")
 """The blanks between thousands, which nobody tells apart: whichever is declared, all three are read."""
 APOSTROPHES = ("'", "\u2019")
 PIECE = re.compile(r"%(.?)|([^%]+)", re.DOTALL)
+Currency = Annotated[str, of_form(r"[€$£¥₹₩₺]|[A-Z]{3}|kr|zł", "a sign such as £ or kr, or three capitals")]
 EXAMPLE = datetime(2021, 12, 31, 23, 59, 58, 500_000, UTC)
 
 
@@ -35,6 +36,10 @@ class TextForm(Strict):
     thousands: Annotated[
         Literal[".", ",", " ", "\u00a0", "\u202f", "'", "\u2019"] | None,
         Field(description="The mark between groups of three digits. (default: none)"),
+    ] = None
+    currency: Annotated[
+        Currency | None,
+        Field(description="The sign that stands before or behind numbers, which is left out. (default: none)"),
     ] = None
     date_format: Annotated[
         str | None, Field(max_length=40, description="How dates are written, such as %d.%m.%Y. (default: ISO)")
@@ -56,6 +61,8 @@ class TextForm(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> "TextForm":
+        if self.currency and self.decimal is None:  # beside a sign 1.500 is 1.5 or 1500 as it is without
+            raise ColumnFaults([("currency", 'goes with `decimal`, as in `{decimal: ".", currency: "£"}`')])
         if self.thousands == self.point:
             other = "." if self.decimal == "," else ","
             raise ColumnFaults([("decimal", f'must be another mark than `thousands`: write decimal: "{other}"')])
@@ -87,7 +94,8 @@ class TextForm(Strict):
         """Say how numbers are written, with an example."""
         example = f"1{self.thousands or ''}234{self.point}5"
         between = "" if self.thousands else ", without marks between thousands"
-        return f"as {example}{between}"
+        beside = f", with or without {self.currency}" if self.currency else ""
+        return f"as {example}{between}{beside}"
 
     @property
     def dates_in_words(self) -> str:

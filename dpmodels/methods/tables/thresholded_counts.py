@@ -40,7 +40,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, Event, GaussianEvent, ThresholdEvent, leaves
 from dpmodels.accounting.tally import Tally
 from dpmodels.authoring.completion import ReleasedKeys
-from dpmodels.contract.discovery import Discovery
+from dpmodels.contract.discovery.discovery import Discovery
 from dpmodels.errors import InvalidArgument
 from dpmodels.frozen import Frozen
 from dpmodels.mechanisms.gaussian import lattice_noise_stddev

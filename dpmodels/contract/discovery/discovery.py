@@ -7,17 +7,14 @@ A file with such a word is the draft of a schema. It is fit for one command alon
 a charge (methods/tables/thresholded_counts.py) and writes it into the file (authoring/completion.py).
 """
 
-import re
 from collections.abc import Collection, Mapping
-from datetime import date, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from dpmodels.clock import WRITTEN
 from dpmodels.contract.base import UndiscoveredContract
-from dpmodels.contract.columns import NEAREST, Column, Identifier
-from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.implications import is_implication
+from dpmodels.contract.columns import Column, Identifier
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.plain_columns import plain_column
 from dpmodels.contract.tree import Tree
@@ -137,11 +134,11 @@ class Discovery(UndiscoveredContract):
 
 def columns_of(data: Any) -> dict[str, tuple[Any, tuple[str, ...]]]:
     """Return the columns of a schema's file by name, and where each stands; of a tree they are those of all tables."""
-    tables: Any = data.get("tables") if _is_map(data) and "columns" not in data else None
+    tables: Any = data.get("tables") if is_map(data) and "columns" not in data else None
     parts: dict[str, tuple[tuple[str, ...], Any]] = {"": ((), data)}
-    if _is_map(tables):
+    if is_map(tables):
         parts = {f"{name}.": (("tables", name), one) for name, one in tables.items()}
-    maps = {begin: (place, part["columns"]) for begin, (place, part) in parts.items() if _has_columns(part)}
+    maps = {begin: (place, part["columns"]) for begin, (place, part) in parts.items() if has_columns(part)}
     return {
         f"{begin}{name}" if begin else name: (column, (*place, "columns", name))
         for begin, (place, columns) in maps.items()
@@ -149,94 +146,31 @@ def columns_of(data: Any) -> dict[str, tuple[Any, tuple[str, ...]]]:
     }
 
 
-def _has_columns(part: Any) -> bool:
-    return _is_map(part) and _is_map(part.get("columns"))
+def has_columns(part: Any) -> bool:
+    """Tell whether a part of a schema's file has columns."""
+    return is_map(part) and is_map(part.get("columns"))
 
 
 def marks(data: Any) -> dict[str, tuple[str, ...]]:
     """Return the marked keys of each column of a schema's file; empty where nothing is left to be discovered."""
-    return {name: keys for name, (column, _) in columns_of(data).items() if (keys := _marked_keys(column))}
+    return {name: keys for name, (column, _) in columns_of(data).items() if (keys := marked_keys(column))}
 
 
-def _marked_keys(column: Any) -> tuple[str, ...]:
-    if not (_is_map(column) and isinstance(column.get("type"), str)) or "computed" in column:
+def marked_keys(column: Any) -> tuple[str, ...]:
+    """Return the keys of a column of a file that are left to be discovered."""
+    if not (is_map(column) and isinstance(column.get("type"), str)) or "computed" in column:
         return ()
     return tuple(key for key in MARKABLE.get(column["type"], ()) if column.get(key) == WORD)
 
 
-def _is_map(node: Any) -> bool:
+def is_map(node: Any) -> bool:
+    """Tell whether a part of a file has keys."""
     return isinstance(node, Mapping)
-
-
-def stand_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a draft with values in the place of the marks, by which the rest of it can be checked.
-
-    What depends on values to come is left out: derived columns, constraints on these or on columns with marks, the
-    partition.
-    """
-    columns = columns_of(data)
-    waiting = {str(name) for name, (column, _) in columns.items() if _marked_keys(column) or is_derived(column)}
-    if "columns" in data:
-        return _filled_table(data, columns, waiting)
-    tables = {}
-    for table, branch in data["tables"].items():
-        of_table = {name.removeprefix(f"{table}.") for name in waiting if name.startswith(f"{table}.")}
-        filled = _has_columns(branch)
-        tables[table] = (
-            _filled_table(branch, {**columns, **branch["columns"]}, waiting | of_table) if filled else branch
-        )
-    return {**data, "tables": tables}
-
-
-def _filled_table(data: Mapping[str, Any], known: Collection[str], waiting: Collection[str]) -> dict[str, Any]:
-    """Fill one table in; ``known`` are the columns that its constraints may name."""
-    columns = {
-        name: _filled(column, marked) if (marked := _marked_keys(column)) else column
-        for name, column in data["columns"].items()
-        if not is_derived(column)
-    }
-    rest = {key: value for key, value in data.items() if key not in ("constraints", "partition")}
-    texts = data.get("constraints")
-    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-        rest["constraints"] = [text for text in texts if _is_checked(text, known, waiting)]
-    return {**rest, "columns": columns}
 
 
 def is_derived(column: Any) -> bool:
     """Tell whether a column of a file is a derived or a computed one, which waits for what it follows from."""
-    return _is_map(column) and (column.get("type") == "derived" or "computed" in column)
-
-
-def _is_checked(text: str, columns: Collection[str], waiting: Collection[str]) -> bool:
-    """Tell whether a constraint can be checked before anything is discovered."""
-    compared = None if is_implication(text) else Constraint.parse(text)
-    if compared and not {compared.lower, compared.upper} <= {*columns}:
-        return True
-    return not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in waiting)
-
-
-def _filled(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
-    left_out = ("cells", "dtype") if "values" in marked else ("cells",)
-    filled = {key: value for key, value in column.items() if key not in left_out}
-    if SHARE in marked:
-        filled[SHARE] = 0.5
-    if "values" in marked:
-        filled["values"] = [0] if column.get("outside") == NEAREST else [column.get("other", WORD)]
-    if "min" in marked or "max" in marked:
-        filled |= _bounds(column, marked)
-    return filled
-
-
-def _bounds(column: Mapping[str, Any], marked: tuple[str, ...]) -> dict[str, Any]:
-    """Return bounds of which the given one stays."""
-    moment = column["type"] == "datetime"
-    step: Any = timedelta(days=1) if moment else 1
-    if len({"min", "max"} & {*marked}) == 2:
-        return {"min": date(2000, 1, 1), "max": date(2001, 1, 1)} if moment else {"min": 0, "max": 1}
-    bound = column.get("max" if "min" in marked else "min")
-    if not isinstance(bound, date | datetime if moment else int | float):
-        return {}
-    return {"min": bound - step} if "min" in marked else {"max": bound + step}
+    return is_map(column) and (column.get("type") == "derived" or "computed" in column)
 
 
 def contract_of(data: Mapping[str, Any], checked: Schema | Tree) -> Discovery:
@@ -247,24 +181,24 @@ def contract_of(data: Mapping[str, Any], checked: Schema | Tree) -> Discovery:
         unit=checked.unit,
         columns=tuple(name for name, (column, _) in columns.items() if "computed" not in column),
         wanted={name: MarkedKeys(type=columns[name][0]["type"], keys=keys) for name, keys in marks(data).items()},
-        tables={} if tree is None else {name: _joined_table(tree, name) for name in tree.tables},
+        tables={} if tree is None else {name: _joined_table(tree, name, data) for name in tree.tables},
     )
 
 
 def with_decimals(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the columns of a draft that say of their numbers that three decimals or more stand behind a point."""
-    rounded = {name: column.get("round") for name, (column, _) in columns_of(data).items() if _is_map(column)}
+    rounded = {name: column.get("round") for name, (column, _) in columns_of(data).items() if is_map(column)}
     return tuple(name for name, one in rounded.items() if isinstance(one, int) and one >= GROUPS)
 
 
-def _joined_table(tree: Tree, name: str) -> JoinedTable:
-    branch = tree.tables[name]
+def _joined_table(tree: Tree, name: str, data: Mapping[str, Any]) -> JoinedTable:
+    branch, columns = tree.tables[name], data["tables"][name]["columns"]
     return JoinedTable(
         parent=branch.parent,
         key=branch.key,
         parent_key=tree.keys_of(name),
         orphans=branch.orphans,
-        columns=tuple(branch.columns),
+        columns=tuple(one for one in branch.columns if not is_derived(columns[one])),
     )
 
 
@@ -276,5 +210,7 @@ def editor_schema() -> dict[str, Any]:
             key_schema = definition["properties"][key]
             about = key_schema.pop("description", "")
             description = f"{about} `{WORD}` leaves it to a charged release, `nacre schema discover`."
-            definition["properties"][key] = {"anyOf": [key_schema, {"const": WORD}], "description": description}
+            clock = [{"type": "string", "pattern": f"^{WRITTEN.pattern}$"}] * (title == "Integer" and key != SHARE)
+            forms = [key_schema, *clock, {"const": WORD}]
+            definition["properties"][key] = {"anyOf": forms, "description": description}
     return written
