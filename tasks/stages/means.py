@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmodels.arrays import Whole
 from dpmodels.artifact import write_whole
 from dpmodels.authoring.asked import form_of
 from dpmodels.contract.columns import Boolean
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
-from dpmodels.report.groups.cells import Way, apart, ways_of
+from dpmodels.report.groups.cells import Inside, Way, apart, ways_of
 from dpmodels.report.groups.means import (
     DOUBTED,
     INTERVAL,
@@ -99,39 +100,43 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
 def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
     """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
     counted = read_counted(run)
-    measured, cells, mean = _measured(counted, column, names, bins, value)
+    measured, cells, merged = _measured(counted, column, names, bins, value)
     if names and value is None and not measured.is_dated:
         every = {column: measured}
         for one in related(column, counted.columns, counted.rules.pairs)[1:]:
             with suppress(Unsuitable):
                 every[one] = _measured(counted, one, names, bins)[0]
         wholes = {} if bins else wholes_of(_facts_of(run), every, counted.columns)  # edges may leave rows out
-        measured = measured._replace(whole=reconciled(every, wholes, counted.columns, counted.rules.pairs))
+        inside = Inside.of(counted, names, merged)
+        measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
+    mean = Names.of(column, [*names, column]).mean
     return _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
 
 
 def _measured(
     counted: Counted, column: str, names: list[str], bins: Mapping[str, object], value: object = None
-) -> "tuple[Measured, pd.DataFrame, str]":
-    """Return what was measured of a column by groups, the cells that these are of, and the name of their means."""
+) -> "tuple[Measured, pd.DataFrame, Mapping[str, Whole]]":
+    """Return what was measured of a column by groups, the cells that these are of, and of each fine one which it is."""
     figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
     is_boolean = isinstance(counted.columns.get(column), Boolean)
 
-    def by(way: Callable[[], Way]) -> "tuple[Measured, pd.DataFrame]":
+    def by(way: Callable[[], Way]) -> "tuple[Measured, tuple[pd.DataFrame, Mapping[str, Whole]]]":
         """Return the means by one table, and its cells."""
-        tables = dict[str, "pd.DataFrame"]()
-        for term, table in way().tables.items():
+        tables, counted_together = dict[str, "pd.DataFrame"](), way()
+        for term, table in counted_together.tables.items():
             cells = table.to_pandas(date_as_object=False)
             if bins:
                 cells = joined(cells, bins, columns, (figures.count, figures.error))
             cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
             tables[term] = cells if names else cells.assign(**{OF_ALL: column})
-        return means_of_groups(tables, heads, column, figures), [*tables.values()][-1]
+        last = [*tables.values()][-1]
+        return means_of_groups(tables, heads, column, figures), (last, counted_together.merged)
 
     ways = ways_of(counted, names, column, as_category=value is not None)
-    return *best_of([partial(by, way) for way in ways]), figures.mean
+    measured, (cells, merged) = best_of([partial(by, way) for way in ways])
+    return measured, cells, merged
 
 
 def _facts_of(run: Run) -> Mapping[str, Any]:

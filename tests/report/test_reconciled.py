@@ -16,6 +16,7 @@ from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create
 from dpmodels.report.derived.possible import Rules
+from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import Measured, Term
 from dpmodels.report.groups.reconciled import agreeing, reconciled, related
@@ -50,8 +51,9 @@ columns:
   gross_counted: {type: number, min: 0, max: 10400, round: 2, computed: gross, keep: drop}
 """)
 assert isinstance(SCHEMA, Schema)
-ROWS = 5000
+ROWS, CONTRACTS = 5000, ("permanent", "fixed", "agency")
 RULES = Rules(SCHEMA.implications, SCHEMA.rules, SCHEMA.columns, Codec(SCHEMA).columns)
+INSIDE = Inside(RULES, [("contract", {one: np.arange(3) == place for place, one in enumerate(CONTRACTS)})])
 
 
 def make_pay(seed: int) -> Records:
@@ -62,7 +64,7 @@ def make_pay(seed: int) -> Records:
     bonus = grade * rng.integers(100, 400, ROWS)
     base, paid = hours * rate, 1.5 * overtime * rate
     columns: dict[str, Any] = {
-        "contract": np.array(["permanent", "fixed", "agency"])[contract],
+        "contract": np.array(CONTRACTS)[contract],
         "grade": np.array(["low", "high"])[grade],
         "review": pa.array(rng.integers(1, 6, ROWS), mask=contract == 2),
         "hours": hours,
@@ -104,7 +106,7 @@ def test_least_squares_weigh_hold_what_is_exact_and_stay_between_bounds() -> Non
 
 def _term(means: list[float], errors: list[float], counts: list[float]) -> Term:
     figures = {"count": counts, "mean": means, "noise": errors, "inside": 0.0, "shift": 0.0, "off": 1.0}
-    return Term(pd.DataFrame(figures, index=pd.Index(["permanent", "fixed", "agency"])), 0.0, 1e4)
+    return Term(pd.DataFrame(figures, index=pd.Index(CONTRACTS)), 0.0, 1e4)
 
 
 def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_stated() -> None:
@@ -124,7 +126,7 @@ def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_st
         measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
         wholes = {"gross": (all_rows["gross"] + 3 * rng.standard_normal(), 3.0)}
         made = {
-            name: reconciled({name: measured[name], **measured}, wholes, SCHEMA.columns, SCHEMA.rules).groups
+            name: reconciled({name: measured[name], **measured}, wholes, SCHEMA.columns, INSIDE).groups
             for name in truth
         }
         parts = sum(made[name]["mean"] for name in ("base", "paid", "bonus"))
@@ -138,7 +140,7 @@ def test_means_that_a_rule_orders_are_not_crossed() -> None:
     terms = {"net": _term([30.0, 20, 10], [3.0] * 3, [1.0] * 3), "rate": _term([25.0, 25, 25], [3.0] * 3, [1.0] * 3)}
     measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
     assert related("net", SCHEMA.columns, SCHEMA.rules)[:2] == ["net", "rate"]
-    net = reconciled(measured, {}, SCHEMA.columns, SCHEMA.rules).groups["mean"]
+    net = reconciled(measured, {}, SCHEMA.columns, INSIDE).groups["mean"]
     assert net.tolist() == pytest.approx([27.5, 20, 10], abs=0.01)
 
 
@@ -174,7 +176,7 @@ def test_a_report_states_exact_means_where_rules_say_them_and_sums_of_its_parts(
     means = {one["name"]: one["mean"] for one in (*facts["columns"], *facts["derived"]) if "mean" in one}
     wholes = [means[name]["estimate"] for name in ("base", "paid", "bonus")]
     assert sum(wholes) == pytest.approx(means["gross"]["estimate"], abs=0.5 * means["gross"]["expected_error"])
-    for contract in ("permanent", "fixed", "agency"):
+    for contract in CONTRACTS:
         base, paid, gross = (by[name, "contract"][contract] for name in ("base", "paid", "gross"))
         assert gross["released"] >= base["released"] + paid["released"] - 0.5
     groups = by["gross", "contract"].values()

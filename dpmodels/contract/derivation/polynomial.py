@@ -1,18 +1,24 @@
 """Formulas written out as sums of multiples of products, so that it shows which of them are sums of the others.
 
 ``base + 1.5 * hours * rate`` is 1 of ``base`` and 1.5 of ``hours * rate``. What cannot be written out, such as
-``max(a - b, 0)``, is a factor as it stands.
+``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out: it moves a sum
+of many rows by next to nothing.
 """
 
 import ast
+from collections.abc import Mapping
+from typing import Any
 
 from dpmodels.contract.derivation.monotone import constant_of
+from dpmodels.contract.derivation.reach import Ends, reach
 from dpmodels.contract.formula import parsed
 
 Product = tuple[str, ...]
 """Factors in order; none of a constant."""
 Polynomial = dict[Product, float]
 """By product the number that it is multiplied with."""
+SMALL, LEAST_UNIT = 1e-12, 10.0
+"""What rounding leaves of a factor that cancels; and parts of 1 that are told apart, at least, by what is left out."""
 MOST_PRODUCTS = 32
 """Products that a formula is written out as; a part that has more is a factor as it stands."""
 
@@ -22,17 +28,62 @@ def polynomial_of(formula: str) -> Polynomial:
     return _without_zeros(_written_out(parsed(formula)))
 
 
+def settled(polynomial: Polynomial, values: Mapping[str, float]) -> Polynomial:
+    """Set columns to values, and add up what is then alike."""
+    products = Polynomial()
+    for product, factor in polynomial.items():
+        for one in product:
+            factor *= values.get(one, 1.0)
+        left = tuple(one for one in product if one not in values)
+        products[left] = products.get(left, 0.0) + factor
+    largest = max(map(abs, products.values()), default=0.0)
+    return {one: factor for one, factor in products.items() if abs(factor) > SMALL * max(largest, 1.0)}
+
+
+def reach_of(polynomial: Polynomial, columns: Mapping[str, Any]) -> Ends:
+    """Return between what a sum of products lies, as far as its products reach each by itself."""
+    low = high = 0.0
+    for product, factor in polynomial.items():
+        ends = reach_of_product(product, columns)
+        low, high = low + min(factor * one for one in ends), high + max(factor * one for one in ends)
+    return low, high
+
+
+def reach_of_product(product: Product, columns: Mapping[str, Any]) -> Ends:
+    """Return between what a product of columns and formulas lies."""
+    low, high = 1.0, 1.0
+    for factor in product:
+        ends = [one * other for one in (low, high) for other in reach(factor, columns)]
+        low, high = min(ends), max(ends)
+    return low, high
+
+
 def _written_out(node: ast.expr) -> Polynomial:
     if (constant := constant_of(node)) is not None:
         return {(): constant}
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         return _times(_written_out(node.operand), {(): -1.0 if isinstance(node.op, ast.USub) else 1.0})
+    if isinstance(node, ast.BinOp) and (inner := _rounded(node)) is not None:
+        return _written_out(inner)
     if isinstance(node, ast.BinOp):
         left, right = _written_out(node.left), _written_out(node.right)
         whole = _of_both(node.op, left, right)
         if whole is not None and len(whole) <= MOST_PRODUCTS:
             return whole
     return {(ast.unparse(node),): 1.0}
+
+
+def _rounded(node: ast.BinOp) -> ast.expr | None:
+    """Return what a part rounds to decimals: the x of ``round(x * 100) / 100``; None of any other."""
+    call, unit = node.left, constant_of(node.right)
+    is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "round"
+    if not (isinstance(node.op, ast.Div) and is_call and unit is not None and unit >= LEAST_UNIT):
+        return None
+    (inner,) = call.args if isinstance(call, ast.Call) and len(call.args) == 1 else (None,)
+    is_scaled = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult)
+    if isinstance(inner, ast.BinOp) and is_scaled and constant_of(inner.right) == unit:
+        return inner.left
+    return None
 
 
 def _of_both(operator: ast.operator, left: Polynomial, right: Polynomial) -> Polynomial | None:
@@ -61,4 +112,4 @@ def _times(left: Polynomial, right: Polynomial) -> Polynomial:
 def _without_zeros(polynomial: Polynomial) -> Polynomial:
     """Leave out what cancels, but for rounding."""
     largest = max(map(abs, polynomial.values()), default=0.0)
-    return {one: factor for one, factor in polynomial.items() if abs(factor) > 1e-12 * largest}
+    return {one: factor for one, factor in polynomial.items() if abs(factor) > SMALL * largest}

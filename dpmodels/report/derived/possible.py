@@ -7,16 +7,17 @@ is 0, so is what is paid for it.
 Privacy: post-processing of released counts by the public schema.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpmodels.arrays import Floats, Mask, Whole
-from dpmodels.contract.columns import Continuous, Derived, Integer, Modelled, Number
+from dpmodels.contract.columns import Continuous, Derived, Discrete, Integer, Modelled, Number
 from dpmodels.contract.conditions import Condition, cell_shares
 from dpmodels.contract.constraints import Constraint
+from dpmodels.contract.derivation.polynomial import polynomial_of, reach_of, settled
 from dpmodels.contract.derivation.reach import Ends, reach
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.implications import Implication
@@ -56,8 +57,10 @@ class Rules:
     def ends(self, table: NoisyTable, formula: str) -> tuple[Floats, Floats] | None:
         """Return between what a formula lies in each cell of a table by the rules; None where they say nothing of it.
 
-        It is by one column of the table at a time. Shapes: those of the counts.
+        It is by one column of the table at a time, of one that is counted beside by what it is computed by. Shapes:
+        those of the counts.
         """
+        formula = self._computed(formula) or formula
         low, high = np.full(table.counts.shape, -np.inf), np.full(table.counts.shape, np.inf)
         for axis, (name, merge) in enumerate(zip(table.names, table.cells_of, strict=True)):
             reached = np.array([self.between(formula, name, merge == cell) for cell in range(merge.max() + 1)])
@@ -71,11 +74,21 @@ class Rules:
 
         Shape: inside, which of the fine cells these are, [n].
         """
-        known = dict[str, Any]()
-        for one in names_in(formula):
-            if one != name and self._relating(one, name) and (ends := self._left(one, name, inside)) is not None:
-                known[one] = self.cut[one].model_copy(update=dict(zip(("min", "max"), ends, strict=True)))
-        return reach(formula, {**self.columns, **known}) if known else (-np.inf, np.inf)
+        known = self._known(names_in(formula), name, inside)
+        if not known:
+            return -np.inf, np.inf
+        columns = {**self.columns, **known}
+        low, high = reach(formula, columns)
+        least, most = reach_of(settled(polynomial_of(formula), _fixed(known)), columns)
+        return (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (low, high)
+
+    def fixed(self, names: Collection[str], name: str, inside: Mask) -> dict[str, float]:
+        """Return the values of numbers that have a single one where a column is in some of its fine cells."""
+        return _fixed(self._known(names, name, inside))
+
+    def _known(self, names: Collection[str], name: str, inside: Mask) -> dict[str, Modelled]:
+        """Return what is left of numbers of which it is not all, where a column is in some of its fine cells."""
+        return {one: left for one in names if (left := self._left(one, name, inside)) is not None}
 
     def within(self, table: NoisyTable, formula: str, moments: Moments) -> Moments:
         """Return what a formula gives in each cell of a table, as far as rules let it."""
@@ -145,27 +158,35 @@ class Rules:
         kept = [one for one in (column.decimals, getattr(followed, "round", None)) if one is not None]
         return HALF * max((10.0**-one for one in kept), default=0.0)
 
-    def _relating(self, one: str, other: str) -> bool:
-        """Tell whether there are rules between two columns alone, the first of which is a number."""
-        if not isinstance(self.cut.get(one), Integer | Number):
-            return False
-        pairs = ({pair.lower, pair.upper} for pair in self.pairs)
-        return {one, other} in [*({*rule.columns} for rule in self.implications), *pairs]
+    def _left(self, one: str, other: str, inside: Mask) -> Modelled | None:
+        """Return what is left of a number where a column is in some of its fine cells, by itself or by rules.
 
-    def _left(self, one: str, other: str, inside: Mask) -> Ends | None:
-        """Return between what rules leave values of a number where another column is in some of its fine cells."""
-        size = self.cut[one].size
-        both = NoisyTable((one, other), (np.arange(size), inside.astype(np.int64)), np.zeros((size, 2)), 0.0)
-        forbidden = self._forbidden(both)[:, 1]
-        first, last = _span(self.cut[one], np.arange(size))
-        left = ~forbidden & np.isfinite(first)
+        None where that is all of it, and of what is no number.
+        """
+        column = self.cut.get(one)
+        if column is None or not (_is_listed(column) or isinstance(column, Integer | Number)):
+            return None
+        out = ~inside if one == other else self._out(one, other, inside)
+        if isinstance(column, Discrete):
+            left = [value for value, is_out in zip(column.values, out, strict=False) if not is_out]
+            return column.model_copy(update={"values": left}) if 0 < len(left) < len(column.values) else None
+        first, last = _span(column, np.arange(column.size))
+        there = ~out & np.isfinite(first)
         asked = [then for rule in self.implications if self._applies(rule, other, inside) for then in rule.then]
         said = [_set_by(then) for then in asked if then.name == one and not then.of_state]
-        if not left.any() or not (said or forbidden.any()):
+        if not there.any() or not (said or out.any()):
             return None
-        ends = [(float(first[left].min()), float(last[left].max())), *said]
+        ends = [(float(first[there].min()), float(last[there].max())), *said]
         low, high = max(least for least, _ in ends), min(most for _, most in ends)
-        return (low, high) if low <= high else None
+        return column.model_copy(update={"min": low, "max": high}) if low <= high else None
+
+    def _out(self, one: str, other: str, inside: Mask) -> Mask:
+        """Tell which fine cells of a column no row is in, by rules, where another is in some of its fine cells."""
+        size, pairs = self.cut[one].size, ({pair.lower, pair.upper} for pair in self.pairs)
+        if {one, other} not in [*({*rule.columns} for rule in self.implications), *pairs]:
+            return np.zeros(size, dtype=np.bool_)
+        both = NoisyTable((one, other), (np.arange(size), inside.astype(np.int64)), np.zeros((size, 2)), 0.0)
+        return self._forbidden(both)[:, 1] if inside.any() else np.zeros(size, dtype=np.bool_)
 
     def _applies(self, rule: Implication, name: str, inside: Mask) -> bool:
         """Tell whether every value of some fine cells of a column meets all that stands after ``when`` of a rule."""
@@ -186,6 +207,15 @@ def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
     np.maximum.at(last, merge[: len(ends[1])], ends[1])
     first[merge[len(ends[0]) :]], last[merge[len(ends[1]) :]] = -np.inf, np.inf
     return first, last
+
+
+def _fixed(columns: Mapping[str, Modelled]) -> dict[str, float]:
+    ends = {name: reach(name, columns) for name in columns}
+    return {name: low for name, (low, high) in ends.items() if low == high}
+
+
+def _is_listed(column: Modelled) -> bool:
+    return isinstance(column, Discrete) and column.kind in ("integer", "number")
 
 
 def _set_by(one: Condition) -> Ends:

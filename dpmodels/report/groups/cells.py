@@ -3,16 +3,23 @@
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from dpmodels.arrays import Floats, Whole
+from dpmodels.arrays import Floats, Mask, Whole
+from dpmodels.contract.columns import Derived
+from dpmodels.contract.derivation.reach import Ends
 from dpmodels.methods.parts.marginals import NoisyTable
-from dpmodels.report.derived.counted import NULL
+from dpmodels.plural import OF_CATEGORIES
+from dpmodels.report.bins import cell_label
+from dpmodels.report.derived.counted import NULL, labels_of
+from dpmodels.report.derived.possible import Rules
 from dpmodels.report.noisy_tables import PARTS, Counted, Counts
 
 NUMBERS = ("low", "high", "mean", "stddev")
@@ -32,6 +39,59 @@ class Way(NamedTuple):
 
     tables: dict[str, pa.Table]
     merged: dict[str, Whole]
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Which fine cells of the columns that make groups are in each.
+
+    Attributes:
+        rules: those of the rows.
+        columns: a column that was counted for each that makes groups, and which of its fine cells are called so.
+    """
+
+    rules: Rules
+    columns: Sequence[tuple[str, Mapping[str, Mask]]]
+
+    @classmethod
+    def of(cls, counted: Counted, groups: Sequence[str], merged: Mapping[str, Whole]) -> "Inside":
+        """Describe groups; ``merged`` has the cell of each fine one of every column that was counted."""
+        return cls(counted.rules, [_called(counted, name, merged) for name in groups])
+
+    def between(self, group: Hashable, formula: str) -> Ends:
+        """Return between what rules leave a formula in a group, which is called after a value of each column."""
+        low, high = -math.inf, math.inf
+        for name, inside in self._of(group):
+            least, most = self.rules.between(formula, name, inside)
+            low, high = max(low, least), min(high, most)
+        return (low, high) if low <= high else (-math.inf, math.inf)
+
+    def fixed(self, group: Hashable, names: Collection[str]) -> dict[str, float]:
+        """Return the values of those columns that rules leave a single one of in a group."""
+        fixed = (self.rules.fixed(names, name, inside) for name, inside in self._of(group))
+        return {name: value for each in fixed for name, value in each.items()}
+
+    def _of(self, group: Hashable) -> Iterator[tuple[str, Mask]]:
+        """Yield the columns of which it is known which fine cells are in a group, and these."""
+        labels = group if isinstance(group, tuple) else (group,)
+        for (name, cells), label in zip(self.columns, labels, strict=False):
+            parts = [str(label)] if str(label) in cells else str(label).split(OF_CATEGORIES)
+            if {*parts} <= cells.keys():
+                yield name, np.logical_or.reduce([cells[part] for part in parts])
+
+
+def _called(counted: Counted, name: str, merged: Mapping[str, Whole]) -> tuple[str, dict[str, Mask]]:
+    """Return the column that groups are counted by, and by what each cell is called which fine ones are in it."""
+    follows = counted.columns[name]
+    base = follows.operands[0] if isinstance(follows, Derived) else name
+    column, merge = counted.values.columns[base], merged[base]
+    if isinstance(follows, Derived):
+        called = labels_of(follows, merge, counted.values)
+    else:
+        fine = [np.flatnonzero(merge == cell) for cell in range(int(merge.max()) + 1)]
+        called = [OF_CATEGORIES.join(cell_label(column, int(one)) for one in each) for each in fine]
+    names = np.array(called, dtype=object)[merge]
+    return base, {label: np.asarray(names == label, dtype=np.bool_) for label in dict.fromkeys(called)}
 
 
 def ways_of(counted: Counted, groups: Sequence[str], column: str, as_category: bool = False) -> list[Callable[[], Way]]:

@@ -17,10 +17,12 @@ import numpy as np
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of
+from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
 from dpmodels.contract.derivation.reach import Ends, reach
 from dpmodels.contract.formula import moment_of
 from dpmodels.report.derived.means import CHANGED, known_means
+from dpmodels.report.derived.possible import Rules
+from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import INTERVAL, Measured, Term
 from dpmodels.statistics.digits import beside
@@ -66,24 +68,9 @@ def _stands_for(name: str, columns: Mapping[str, Any]) -> bool:
 
 
 def ends_of_values(columns: Mapping[str, Any], column: str) -> Ends:
-    """Return between what the values of a number lie by the schema, 0 among them where that stands apart."""
+    """Return between what the values of a number lie by the schema."""
     one = columns[column]
-    if isinstance(one, Derived):
-        return reach(str(one.formula), columns)
-    if isinstance(one, Continuous):
-        return min(float(one.low), 0.0), max(float(one.high), 0.0)
-    numbers = [float(key) for key in one.keys]
-    return min(numbers), max(numbers)
-
-
-def _ends_of(product: Product, columns: Mapping[str, Any]) -> Ends:
-    """Return between what a product of columns and formulas lies."""
-    low, high = 1.0, 1.0
-    for factor in product:
-        least, most = ends_of_values(columns, factor) if factor in columns else reach(factor, columns)
-        ends = [one * other for one in (low, high) for other in (least, most)]
-        low, high = min(ends), max(ends)
-    return low, high
+    return reach(str(one.formula) if isinstance(one, Derived) else column, columns)
 
 
 def related(column: str, columns: Mapping[str, Any], pairs: Sequence[Constraint]) -> list[str]:
@@ -122,7 +109,7 @@ def reconciled(
     measured: Mapping[str, Measured],
     wholes: Mapping[str, tuple[float, float]],
     columns: Mapping[str, Any],
-    pairs: Sequence[Constraint],
+    inside: Inside,
 ) -> Term:
     """Return the means of an amount by groups as they agree with those of others, and with the mean of all rows.
 
@@ -130,20 +117,21 @@ def reconciled(
         measured: the amount, and those whose means bear on it.
         wholes: means of all rows by amount, each with its standard error.
         columns: those of the schema.
-        pairs: the rules of two columns.
+        inside: which cells are in each group, and the rules of the rows.
     """
     (name, asked), *_ = measured.items()
     index, written = asked.whole.groups.index, polynomials_of(columns)
     alike = {one: each for one, each in measured.items() if {*each.whole.groups.index} == {*index} and one in written}
     data = list(_data(alike, written, columns, index))
     products = list(dict.fromkeys(one for datum in data for one in datum.of if one))
-    ends = [_ends_of(one, columns) for one in products]
+    ends = [reach_of_product(one, columns) for one in products]
     unknowns = len(products) * len(index)
     if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
         return asked.whole
     layout = _Layout(products, len(index), asked.whole)
+    bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
     sums = list(layout.measured(data, ends, {one: (written[one], *wholes[one]) for one in alike if one in wholes}))
-    bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, pairs))
+    sums += [(row, least, 0.0) for row, least, most in bounds if most - least <= ROUNDING * max(min(-least, most), 1.0)]
     low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
     means, covariance = estimate(_stacked(sums, unknowns), _stacked(bounds, unknowns), low, high)
     of = layout.rows(written[name])
@@ -213,7 +201,7 @@ class _Layout:
     ) -> Iterator[tuple[Floats, float, float]]:
         """Yield measured sums with their standard errors: by group, and over all groups.
 
-        A product in a group that nothing was measured of is about in the middle of its range.
+        A product in a group that nothing was measured of is about in the middle of its range, which ``ends`` has.
         """
         known = np.zeros(len(self.products) * self.groups, dtype=np.bool_)
         for of, means, errors in data:
@@ -223,7 +211,7 @@ class _Layout:
                     yield row, float(mean), float(error)
         for place in np.flatnonzero(~known).tolist():
             low, high = ends[place // self.groups]
-            yield np.eye(len(known))[place], (low + high) / 2, max((high - low) / 2, 0.0)
+            yield np.eye(len(known))[place], (low + high) / 2, (high - low) / 2
         for of, mean, error in wholes.values():
             row = self.shares @ self.rows(of)
             by_group = next((datum.mean for datum in data if datum.of == of), np.full(self.groups, mean))
@@ -235,21 +223,39 @@ class _Layout:
         ends: Sequence[Ends],
         written: Mapping[str, Polynomial],
         columns: Mapping[str, Any],
-        pairs: Sequence[Constraint],
+        index: "pd.Index[Any]",
+        inside: Inside,
     ) -> Iterator[tuple[Floats, float, float]]:
-        """Yield sums with the bounds that the schema sets to them."""
-        for place, row in enumerate(np.eye(len(self.products) * self.groups)):
-            yield row, *ends[place // self.groups]
-        for name, of in written.items():
-            low, high = ends_of_values(columns, name)
-            for row in self.rows(of):
-                yield row, low - of.get((), 0.0), high - of.get((), 0.0)
-        for pair in pairs:
+        """Yield sums with the bounds that the schema and its rules set to them in each group."""
+        of_products = [("*".join(f"({one})" for one in product), {product: 1.0}) for product in self.products]
+        of_amounts = [(str(getattr(columns[name], "formula", name)), of) for name, of in written.items()]
+        of_all = [*ends, *(ends_of_values(columns, name) for name in written)]
+        for (formula, of), (low, high) in zip([*of_products, *of_amounts], of_all, strict=True):
+            for group, row in zip(index, self.rows(of), strict=True):
+                left = inside.between(group, formula)
+                least, most = max(low, left[0]), min(high, left[1])
+                least, most = (least, most) if least <= most else (low, high)
+                yield row, least - of.get((), 0.0), most - of.get((), 0.0)
+        names = {one for product in self.products for one in product if one in columns}
+        for place, group in enumerate(index):
+            fixed = inside.fixed(group, names) if names else {}
+            yield from ((row, 0.0, 0.0) for row in self._alike(place, fixed))
+        for pair in inside.rules.pairs:
             if pair.lower in written and pair.upper in written:
                 lower, upper = written[pair.lower], written[pair.upper]
                 apart = upper.get((), 0.0) - lower.get((), 0.0)
                 for row in self.rows(lower) - self.rows(upper):
                     yield row, -math.inf, apart
+
+    def _alike(self, group: int, fixed: Mapping[str, float]) -> Iterator[Floats]:
+        """Yield differences that are 0, of products in a group in which some columns have a single value each."""
+        for place, product in enumerate(self.products):
+            other, factor = next(iter(settled({product: 1.0}, fixed).items()), ((), 0.0))
+            if other != product and other in self.products:
+                row = np.zeros(len(self.products) * self.groups)
+                row[place * self.groups + group] = 1.0
+                row[self.products.index(other) * self.groups + group] = -factor
+                yield row
 
 
 def _stacked(sums: Sequence[tuple[Floats, float, float]], unknowns: int) -> Sums:
@@ -283,7 +289,7 @@ def agreeing(
         pairs: the rules of two columns.
     """
     stated = wholes_of({"columns": measured, "derived": derived}, [*columns], columns)
-    agreed = list[dict[str, Any]]()
+    agreed, of_all = list[dict[str, Any]](), Inside(Rules((), pairs, columns, {}), [])
     for one in derived:
         others = related(one["name"], columns, pairs) if "mean" in one and one["name"] in stated else []
         every = {name: _of_all(*stated[name]) for name in others if name in stated}
@@ -291,7 +297,7 @@ def agreeing(
             agreed.append({**one})
             continue
         before, error = one["mean"]["estimate"], stated[one["name"]][1]
-        after = float(reconciled(every, {}, columns, pairs).groups["mean"].iloc[0])
+        after = float(reconciled(every, {}, columns, of_all).groups["mean"].iloc[0])
         moved = min(max(after, before - error), before + error)
         agreed.append({**one, "mean": {**one["mean"], "estimate": beside(moved, error)}})
     return agreed

@@ -28,7 +28,7 @@ from dpmodels.pages.figures.group_means import are_apart
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import labels_of
-from dpmodels.report.groups.cells import Way, ways_of
+from dpmodels.report.groups.cells import Inside, Way, ways_of
 from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
 from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
 from dpmodels.report.noisy_tables import Counted
@@ -232,7 +232,8 @@ def _stated(
     for one in () if measured.is_dated else related(column, counted.columns, counted.rules.pairs)[1:]:
         with suppress(Unsuitable):
             every[one] = _measured(counted, one, by, known)[0]
-    term = reconciled(every, wholes_of(facts, every, counted.columns), counted.columns, counted.rules.pairs)
+    wholes, inside = wholes_of(facts, every, counted.columns), Inside.of(counted, [by], merged)
+    term = reconciled(every, wholes, counted.columns, inside)
     means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)
     drawn = _drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
