@@ -32,6 +32,13 @@ OF_HUNDREDS = (
     '`hundreds: {{type: integer, min: 0, max: MAX / 100, computed: "floor({name} / 100)", keep: drop}}`'
 )
 
+OF_TEXT = {
+    **dict.fromkeys(("format", "date_format", "dateformat"), 'date_format: "%d/%m/%Y"'),
+    **dict.fromkeys(("decimal", "thousands"), 'decimal: ",", thousands: "."'),
+    "currency": 'decimal: ".", currency: "£"',
+    "datetime_format": 'datetime_format: "%d/%m/%Y %H:%M"',
+}
+"""What says of the whole table how its text is written, by the key that a person may write for a column."""
 WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*[^\W\d_%]*[€$£%°]?[^\W\d_]*")
 """A number with the word or the sign of its unit behind it."""
 STEPS = tuple(f"{10.0**-decimals:g}" for decimals in range(7))
@@ -44,6 +51,8 @@ def not_of_type(key_path: tuple[str, ...], value: Any, meant: str) -> str:
         return OF_ANSWERS.format(values=", ".join(json.dumps(one, ensure_ascii=False, default=str) for one in value))
     if key_path[0] == "columns" and key_path[2:] == ("round",):
         return "; decimals are of `type: number`"
+    if key_path[0] == "columns" and len(key_path) > 2 and (form := OF_TEXT.get(key_path[-1])):
+        return f"; how text is written stands beside `columns`, as `text: {{{form}}}`"
     if key_path[0] != "columns" or key_path[2:] != ("computed",):
         return meant
     return OF_CONDITION.format(name=key_path[1], formula=value if isinstance(value, str) else "FORMULA")

@@ -12,7 +12,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.faults.of_dates import order_that_fits
+from dpmodels.reading.faults.of_dates import with_order
 from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
 from dpmodels.reading.load import are_apart, check_first, load_parts
 from dpmodels.report.bins import CellTally
@@ -92,9 +92,7 @@ def check_raw(data: str, schema: Schema, batch_rows: int) -> Gate:
         return transform_check(load_parts(data, schema, batch_rows), schema, Threads(cores()).map)
     except DataError as fault:
         every = with_others(fault, faults_in(data, schema, batch_rows))
-        if order := order_that_fits(data, schema, batch_rows):
-            raise DataError(every.column, f"{every.rule}; {order}", (*every.faults, order), every.also) from None
-        raise every from None
+        raise with_order(every, data, schema, batch_rows) from None
 
 
 @dataclass(frozen=True)

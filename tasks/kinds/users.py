@@ -21,6 +21,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
+from dpmodels.reading.faults.of_dates import with_order
 from dpmodels.reading.ingest import faults_in, with_others
 from dpmodels.reading.join import transform_join
 from dpmodels.reading.load import check_first, load_parts
@@ -84,7 +85,8 @@ def check_raw_rows(data: str, schema: Schema, batch_rows: int) -> Gate:
             parts = load_parts(data, rows, batch_rows, [key])
             transform_join(schema, parts, None, [gate], Path(folder), batch_rows)
     except DataError as fault:
-        raise with_others(fault, faults_in(data, rows, batch_rows, [key], of_users=True)) from None
+        every = with_others(fault, faults_in(data, rows, batch_rows, [key], of_users=True))
+        raise with_order(every, data, rows, batch_rows) from None
     return gate
 
 

@@ -97,6 +97,12 @@ columns:
         ("computed:", "computd:", {"columns.counted.computd": "did you mean `computed`?"}),
         ("max: 9}", "max: 9, decimals: 2}", {"columns.fee.decimals": "did you mean `round`?"}),
         ("integer, min: 0, max: 9", "integer, values: [1, 2]", {"columns.number.values": "a list is `{type: categor"}),
+        ("max: 9}", "max: 9, currency: £}", {"columns.fee.currency": 'as `text: {decimal: ".", currency: "£"}`'}),
+        (
+            "integer, min: 0, max: 9",
+            "datetime, min: 2024-01-01, max: 2024-12-31, format: x",
+            {"columns.number.format": 'stands beside `columns`, as `text: {date_format: "%d/%m/%Y"}`'},
+        ),
         ("integer, min: 0, max: 9", "integer, min: 0", {"columns.number.max": "is missing"}),
     ],
 )

@@ -58,6 +58,17 @@ def test_an_order_that_reads_every_date_is_named(tmp_path: Path, days: list[str]
     assert of_frame.value.rule == fault.rule
 
 
+def test_it_is_said_of_rows_of_users(tmp_path: Path) -> None:
+    (data := tmp_path / "t.csv").write_text("who,day,fee,home\nu1,12/25/2024,3,true\nu1,02/03/2024,4,true\n")
+    written = SCHEMA.replace("TEXT", f"{BRITISH}\nunit: {{user: who, max_rows: 2}}\nusers: {{columns: [home]}}")
+    written = (
+        written.replace("RESOLUTION", "day") + "  who: {type: identifier, keep: regenerate}\n  home: {type: boolean}\n"
+    )
+    with pytest.raises(DataError) as error:
+        nacre.validate(data, written, raw=True)
+    assert "for day and month stand in the other order" in str(error.value)
+
+
 def test_it_is_said_beside_other_faults(tmp_path: Path) -> None:
     (data := tmp_path / "t.csv").write_text("day,fee\n12/25/2024,two\n")
     schema, _ = parse(SCHEMA.replace("TEXT", BRITISH).replace("RESOLUTION", "day"))

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dpmodels.authoring.headings import MEANT, folded
+from dpmodels.authoring.meant import OF_TEXT
 from dpmodels.contract.columns import Boolean, Categorical, Datetime, Derived, Identifier, Image, Integer, Number
 from dpmodels.contract.discovery.discovery import columns_of
 from dpmodels.plain_yaml import Place
@@ -32,7 +33,7 @@ def misspelt_keys(column: Any) -> dict[str, str]:
     kind = KINDS.get(str(column.get("type"))) if isinstance(column, Mapping) else None
     if kind is None:
         return {}
-    unknown = [key for key in column if isinstance(key, str) and key not in KEYS and key != "confirm"]
+    unknown = [key for key in column if isinstance(key, str) and key not in {*KEYS, *OF_TEXT, "confirm"}]
     absent = [key for key in kind.model_fields if key not in column]
     meant = dict[str, str]()
     for key in unknown:

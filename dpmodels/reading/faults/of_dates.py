@@ -20,6 +20,16 @@ SWAP = ", for day and month stand in the other order"
 EITHER = ", and with {others} as well: only whoever wrote the data knows which of the two numbers is the day"
 
 
+def with_order(fault: DataError, source: str | Path | Query, schema: Schema, batch_rows: int) -> DataError:
+    """Return the fault of raw rows with the other form of dates by which every row is read, where there is one.
+
+    Privacy: as ``order_that_fits``.
+    """
+    if not (order := order_that_fits(source, schema, batch_rows)):
+        return fault
+    return DataError(fault.column, f"{fault.rule}; {order}", (*fault.faults, order), fault.also)
+
+
 def order_that_fits(source: str | Path | Query, schema: Schema, batch_rows: int) -> str:
     """Say with which other form of dates every row is read; empty where the schema's own fits, or no other one does.
 
