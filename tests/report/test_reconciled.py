@@ -144,6 +144,12 @@ def test_means_that_a_rule_orders_are_not_crossed() -> None:
     assert net.tolist() == pytest.approx([27.5, 20, 10], abs=0.01)
 
 
+def test_a_rule_does_not_order_means_of_which_one_is_of_other_rows() -> None:
+    columns = {**SCHEMA.columns, "net": SCHEMA.columns["net"].model_copy(update={"nullable": True})}
+    assert related("net", columns, SCHEMA.rules) == ["net"]
+    assert "rate" in related("net", SCHEMA.columns, SCHEMA.rules)
+
+
 def test_cells_that_rules_forbid_are_empty_and_others_keep_their_counts() -> None:
     def cleared(*names: str) -> Any:
         cut = [RULES.cut[name] for name in names]

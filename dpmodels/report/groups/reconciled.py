@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpmodels.arrays import Floats
-from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, Modelled, copy_of, helpers
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
 from dpmodels.contract.derivation.reach import Ends, reach
@@ -82,14 +82,20 @@ def related(column: str, columns: Mapping[str, Any], pairs: Sequence[Constraint]
     if column not in written:
         return [column]
     linked, products = [column], {*written[column]} - {()}
+    ordered = [pair for pair in pairs if _is_of_all_rows(pair, columns)]
     while more := [
         name
         for name, polynomial in written.items()
-        if name not in linked and (products & {*polynomial} or any(_orders(pair, name, linked) for pair in pairs))
+        if name not in linked and (products & {*polynomial} or any(_orders(pair, name, linked) for pair in ordered))
     ]:
         linked += more
         products |= {one for name in more for one in written[name]} - {()}
     return linked[:MOST_RELATED]
+
+
+def _is_of_all_rows(pair: Constraint, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a rule orders two columns in every row, so that it orders their means."""
+    return all(isinstance(one := columns[name], Modelled) and _is_whole(one) for name in (pair.lower, pair.upper))
 
 
 def _orders(pair: Constraint, name: str, others: Sequence[str]) -> bool:
@@ -128,10 +134,10 @@ def reconciled(
     unknowns = len(products) * len(index)
     if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
         return asked.whole
-    layout = _Layout(products, len(index), asked.whole)
+    layout = _Layout(products, list(alike.values()), index)
     bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
     sums = list(layout.measured(data, ends, {one: (written[one], *wholes[one]) for one in alike if one in wholes}))
-    sums += [(row, least, 0.0) for row, least, most in bounds if most - least <= ROUNDING * max(min(-least, most), 1.0)]
+    sums += [(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
     low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
     means, covariance = estimate(_stacked(sums, unknowns), _stacked(bounds, unknowns), low, high)
     of = layout.rows(written[name])
@@ -185,11 +191,12 @@ def _errors(groups: "pd.DataFrame") -> Floats:
 class _Layout:
     """Where the mean of each product in each group stands among the unknowns: of the first product all groups first."""
 
-    def __init__(self, products: Sequence[Product], groups: int, term: Term) -> None:
-        self.products, self.groups = products, groups
-        counts = np.maximum(term.groups["count"].to_numpy(dtype=np.float64), 0.0)
+    def __init__(self, products: Sequence[Product], measured: Sequence[Measured], index: "pd.Index[Any]") -> None:
+        self.products, self.groups = products, len(index)
+        best = min((one.whole.groups for one in measured), key=lambda groups: float(groups["off"].sum()))
+        counts = np.maximum(best["count"].reindex(index).to_numpy(dtype=np.float64), 0.0)
         self.records = max(float(counts.sum()), 1.0)
-        self.shares, self.noise = counts / self.records, term.groups["off"].to_numpy(dtype=np.float64)
+        self.shares, self.noise = counts / self.records, best["off"].reindex(index).to_numpy(dtype=np.float64)
 
     def rows(self, of: Polynomial) -> Floats:
         """Return what the unknowns are multiplied with in each group. Shapes: [groups, unknowns]."""
@@ -241,7 +248,7 @@ class _Layout:
             fixed = inside.fixed(group, names) if names else {}
             yield from ((row, 0.0, 0.0) for row in self._alike(place, fixed))
         for pair in inside.rules.pairs:
-            if pair.lower in written and pair.upper in written:
+            if {pair.lower, pair.upper} <= written.keys() and _is_of_all_rows(pair, columns):
                 lower, upper = written[pair.lower], written[pair.upper]
                 apart = upper.get((), 0.0) - lower.get((), 0.0)
                 for row in self.rows(lower) - self.rows(upper):
