@@ -91,7 +91,7 @@ def test_the_sheet_says_who_signed_with_which_key_or_that_nobody_had_to(site: Pa
     said = text_of(site / "second" / "statement.html")
     assert "by Dana: so the account calls the holder of the key (ed25519) below; the signature has neither" in said
     assert "Signed were this plan, its unit, noise and price, and all that the operator declares here; not what" in said
-    assert "stands in officer.sig beside this page, which nacre verify FOLDER --officer-key KEY reads" in said
+    assert "once an officer signed in officer.sig, beside this page, that they may leave" in said
     assert "To obtain before the files leave, since no file here can know it" in said
     assert fingerprint(approved.public_key) in said
     assert "was approved by nobody, since the account named no officer" in text_of(site / "out" / "statement.html")
