@@ -93,6 +93,24 @@ def test_columns_of_rules_keep_the_shares_that_were_drawn_and_nulls_and_classes_
     assert max(shift(model.schema, plain, draw(model, 4096), name) for name in ("start", "end")) > 0.04
 
 
+def test_a_range_that_a_rule_is_about_is_not_emptied_where_its_columns_are_drawn_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who began of late has no rating: drawn apart, one row in 600 has both, and a cell of begins is far wider."""
+    schema = make("['when start > 358 then end = null']")
+    model = Cells(schema, noise=1.0, null=0.033)
+    plain = next(model.sample(4096, 0))
+
+    def late(records: Records) -> float:
+        return float((Rules(schema).numbers(records, "start") > 358).mean())
+
+    records = draw(model, 4096)
+    assert Rules(schema).hold(records).all() and 0.01 < late(plain) < 0.03
+    assert late(records) > 0.85 * late(plain)
+    monkeypatch.setattr(spares, "MOST_SIDES", -1)  # cells as wide as the schema has them
+    assert late(draw(model, 4096)) < 0.5 * late(plain)
+
+
 class Seldom(Cells):
     """Draws a stay in two hundred that ends long before it begins."""
 

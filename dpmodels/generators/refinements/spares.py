@@ -9,13 +9,15 @@ Privacy: post-processing.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmodels.arrays import Mask, Whole
 from dpmodels.codec.records import Records
+from dpmodels.contract.columns import Continuous
+from dpmodels.contract.conditions import SIGNS
 from dpmodels.generators.made_to_fit import make_fit
 from dpmodels.generators.refinements.raking import choose, crossed
 from dpmodels.generators.sampling import Sampler, batch_stream
@@ -32,8 +34,18 @@ MOST_LOST = 0.1
 """Share of the rows of a cell that may be broken before columns are kept, however few rows of all are broken."""
 THIN = 10
 """Rows a cell of a column that a group of class and nulls must have on average for its cells to be counted alone."""
+MOST_SIDES = 64
+"""Numbers that rules compare a column with, at most, for its cells to be cut there."""
 SPARES = 64
 """Spare rows to choose from for each broken one, as far as the pools have them: of eight, few have a rare cell."""
+
+
+class Rare(NamedTuple):
+    """A cell of a column of a rule, and how many of its rows break one."""
+
+    name: str
+    cell: int
+    lost: int
 
 
 class Spares:
@@ -60,22 +72,24 @@ class Spares:
         """
         fit = self.rules.hold(records)
         broken, likely = len(fit) - int(fit.sum()), fit.mean() * POOLS * POOL_ROWS
-        if likely < 2 * broken or (broken <= FEW * len(fit) and not self._rare_ones_go(records, fit)):
+        if likely < 2 * broken or (broken <= FEW * len(fit) and not self._rare(records, fit)):
             return records
-        both = Records.concat([Records(records.states, records.values), *self._fit_pools(SPARES * broken)])
+        spares = self._fit_pools(SPARES * broken, self._rare(records, fit))
+        both = Records.concat([Records(records.states, records.values), *spares])
         margins, group = self._margins(both, len(fit))
         chosen = choose(margins, group, fit, batch_stream(self.seed, self.batch, self.beyond))
         return Records(both.states[chosen], both.values[chosen], records.pixels)
 
-    def _rare_ones_go(self, records: Records, fit: Mask) -> bool:
-        """Tell whether a cell of a column that a rule of ``when`` and ``then`` is about would lose many of its rows."""
-        ruled = dict.fromkeys(name for rule in self.rules.implications for name in rule.columns)
-        cells = self.rules.codec.to_cells(records)[:, [self.rules.column_index[name] for name in ruled]]
-        for column in cells.T:
-            whole, lost = (np.bincount(part, minlength=int(column.max()) + 1) for part in (column, column[~fit]))
-            if ((lost > MOST_LOST * whole) & (lost >= THIN)).any():
-                return True
-        return False
+    def _rare(self, records: Records, fit: Mask) -> list["Rare"]:
+        """List the cells of columns of rules of ``when`` and ``then`` that would lose many of their rows."""
+        rare = list[Rare]()
+        for name in dict.fromkeys(name for rule in self.rules.implications for name in rule.columns):
+            cells = self._cells(records, name)
+            cell, place = np.unique(cells, return_inverse=True)
+            whole, lost = (np.bincount(part, minlength=len(cell)) for part in (place, place[~fit]))
+            goes = (lost > MOST_LOST * whole) & (lost >= THIN)
+            rare += [Rare(name, int(one), int(go)) for one, go in zip(cell[goes], lost[goes], strict=True)]
+        return rare
 
     def _margins(self, rows: Records, drawn: int) -> tuple[list[Whole], Whole]:
         """Number the cells of each column of a rule, and the groups of class and nulls whose sizes stay.
@@ -92,19 +106,41 @@ class Spares:
             np.zeros(len(rows), dtype=np.int64),
             *(rules.null(rows, name) for name in ordered if rules.columns[name].null_state is not None),
         )
-        group, cells = crossed(nulls, rows.labels(self.target)), rules.codec.to_cells(rows)[:, at]
-        thin = drawn < THIN * (group.max() + 1) * (cells.max() + 1)
+        group = crossed(nulls, rows.labels(self.target))
+        cells = [np.unique(self._cells(rows, name), return_inverse=True)[1] for name in ruled]
+        thin = drawn < THIN * (group.max() + 1) * (max(int(column.max()) for column in cells) + 1)
         within = nulls if thin or self.target in at else group
-        return [crossed(within, column) for column in cells.T], group
+        return [crossed(within, column) for column in cells], group
 
-    def _fit_pools(self, rows: int) -> list[Records]:
-        """Draw pools until so many of their rows keep the rules; return these, without pixels."""
-        pools = list[Records]()
-        while sum(map(len, pools)) < rows and len(pools) < POOLS:
+    def _cells(self, rows: Records, name: str) -> Whole:
+        """Number the cells of a column, cut where rules say from where on they apply: a cell may be years wide."""
+        cells = self.rules.codec.to_cells(rows)[:, self.rules.column_index[name]].astype(np.int64)
+        said = [one for rule in self.rules.implications for one in (*rule.premises, *rule.then) if one.name == name]
+        sides = dict.fromkeys((one.sign, one.value) for one in said if not one.of_state)
+        if not isinstance(self.rules.columns[name], Continuous) or len(sides) > MOST_SIDES:
+            return cells
+        numbers = self.rules.numbers(rows, name)
+        for sign in SIGNS:  # on a line, how many hold says which
+            cells = cells * (MOST_SIDES + 1) + sum(SIGNS[sign](numbers, value) for each, value in sides if each == sign)
+        return cells
+
+    def _fit_pools(self, rows: int, rare: list["Rare"]) -> list[Records]:
+        """Draw pools until so many of their rows keep the rules; return these, without pixels.
+
+        Of rare cells there are then as many spare rows as they lose, as far as all pools have them.
+        """
+        pools, drawn, short = list[Records](), 0, dict.fromkeys(rare, 0)
+        while (drawn < rows or short) and len(pools) < POOLS:
             pool = self._draw(self.beyond + 1 + len(pools))
             fit = self.rules.hold(pool)
+            inside = {one: fit & (self._cells(pool, one.name) == one.cell) for one in short}
+            if drawn >= rows:
+                fit = np.logical_or.reduce([*inside.values()])
             pools.append(Records(pool.states[fit], pool.values[fit]))
-            self.tick(min(1.0, max(sum(map(len, pools)) / rows, len(pools) / POOLS)))
+            drawn += int(fit.sum())
+            have = {one: short[one] + int(here.sum()) for one, here in inside.items()}
+            short = {one: number for one, number in have.items() if number < one.lost}
+            self.tick(min(1.0, max(drawn / rows, len(pools) / POOLS)))
         return pools
 
     def replace(self, records: Records, unfit: Mask, not_null: str = "") -> Records:
