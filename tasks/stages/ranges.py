@@ -127,27 +127,31 @@ def _is_width(one: object) -> bool:
 
 
 def joined(
-    cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, str]
+    cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, ...]
 ) -> "pd.DataFrame":
     """Join the cells of columns to ranges or groups of categories: counts add up, and their errors by their squares.
 
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
     An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
-    cells stay apart from each other, and ``sums`` the names of the count and its standard error.
+    cells stay apart from each other, and ``sums`` the names of what adds up, the last of which is a standard error.
     """
     from dpmodels.report.groups.cells import apart
 
     for name, edges in bins.items():
         ends = tuple(apart(f"{name}_{end}", names) for end in ("low", "high"))
-        are_categories = hasattr(edges, "__len__") and isinstance(next(iter(edges)), list | tuple)
-        cells = _in_groups(cells, name, edges, ends) if are_categories else _labelled(cells, name, edges, ends)
-    error = sums[1]
+        cells = _labelled(cells, name, edges, ends) if leaves_out(edges) else _in_groups(cells, name, edges, ends)
+    error = sums[-1]
     cells = cells.assign(**{error: cells[error] ** 2})
     others = [one for one in cells if one not in (*names, *sums)]
     how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
     whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
     return whole.assign(**{error: whole[error] ** 0.5})
+
+
+def leaves_out(joined_by: Any) -> bool:
+    """Tell whether what cells are joined by are edges or a width, beyond which rows are left out, and no categories."""
+    return not hasattr(joined_by, "__len__") or not isinstance(next(iter(joined_by)), list | tuple)
 
 
 def _in_groups(
