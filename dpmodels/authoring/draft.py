@@ -167,8 +167,7 @@ def draft(
     public_facts = public_facts or PublicFacts()
     if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
         columns = pictures_drafted(Path(data))
-        public_facts = public_facts.of_unit(())
-        check_unit(public_facts.unit, public_facts.max_rows, ())
+        check_unit(public_facts.of_unit(()).unit, public_facts.max_rows, ())
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
