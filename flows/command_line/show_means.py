@@ -85,7 +85,7 @@ def _written(row: Mapping[str, Any], name: str) -> str:
     """Write a figure: a count as a whole number, a mean and what it is within to two digits of that."""
     value, within = row[name], row.get("within_", row.get("within"))
     if not isinstance(value, float):
-        return "" if value is None else str(value)
+        return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
     if name.removesuffix("_") == "count":
         return f"{value:,.0f}"
     if name.removesuffix("_") not in ("mean", "within") or not isinstance(within, float) or not within > 0:

@@ -30,6 +30,7 @@ from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 from tasks.stages.csv_forms import write_form
+from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, leaves_out, names_in, with_shares
 
@@ -112,7 +113,8 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
     mean = Names.of(column, [*names, column]).mean
-    return _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
+    made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
+    return with_values(in_order(made, names, counted.columns), names, counted.columns)
 
 
 def _measured(

@@ -19,6 +19,7 @@ from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
+from dpmodels.reading.faults.of_dates import with_check
 from dpmodels.reading.ingest import with_others
 from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.plan import REPORT
@@ -178,7 +179,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
             with as_parquet(data, contract) as table:
                 return _checked(table, contract, None)
         except DataError as fault:
-            raise with_others(fault, faults_of(str(data), contract)) from None
+            raise with_check(with_others(fault, faults_of(str(data), contract))) from None
     manifest = read_manifest(folder)
     if manifest.part or manifest.clients is not None:
         holds = "embeddings that were made one by one" if manifest.clients is None else "the classifier of a federation"
