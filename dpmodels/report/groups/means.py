@@ -3,9 +3,9 @@
 Let c be the count of a cell, s the standard deviation of its noise, and m and d the mean and the standard deviation of
 the values in it. All released tables together tell the rows n of a group, within t, better than the cells of one do.
 With u the mean of m weighed by s^2, the mean of the group is u + sum c (m - u) / n, of which nothing depends on the
-noise that all cells share. It is off by the noise, sqrt(sum (s (m - u))^2 + (t (mean - u))^2) / n, and by where values lie
-inside a cell, sqrt(sum (.65 c d)^2) / n; derived/counted.py says what a formula of several adds. Where n is the sum of
-c, this is sum c m / sum c.
+noise that all cells share. It is off by the noise, sqrt(sum (s (m - u))^2 + (t (mean - u))^2) / n, and by where values
+lie inside a cell, sqrt(sum (.6 c d)^2) / n; derived/counted.py says what a formula of several adds. Where n is the sum
+of c, this is sum c m / sum c.
 
 Privacy: post-processing of released counts and public noise scales.
 """
@@ -24,7 +24,7 @@ from dpmodels.report.numbers import STANDS
 if TYPE_CHECKING:
     import pandas as pd
 
-INSIDE = 0.65
+INSIDE = 0.6
 """Part of the standard deviation of the values in a cell by which their mean may be another one in a group: a measured
 rule, and no proof (benchmarks.groups)."""
 INTERVAL = 1.96
