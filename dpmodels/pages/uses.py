@@ -19,6 +19,7 @@ from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, state
 from dpmodels.pages.figures.group_means import told_apart
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, UNKNOWN, PartOff, errors_of, words_by_kind
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
+from dpmodels.pages.figures.open_means import UNLESS, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
     FALSE,
@@ -36,8 +37,6 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
-UNLESS = "not known, unless their values thin out towards the bounds: then as the report states"
-"""What is said of figures that noise leaves open, and that hold on terms which whoever knows the values may judge."""
 MOST_PAIRS, MOST_ABSENT = 3, 4
 """Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
@@ -327,8 +326,8 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         within = {name: error for name, error in errors.items() if above < error.counted <= most}
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
-            avoided, thin = _avoided(known, figure), _known_if_thin(known, figure)
-            by_measure |= {UNKNOWN: [one for one in avoided if one not in thin], UNLESS: [*thin]}
+            columns = [one for one in known.columns if not unresolved(one)]
+            by_measure |= open_figures(columns, known.report.get("derived", ()), figure)
         for measure, every in by_measure.items():
             for some, said in words_by_kind(known.report, figure, every):
                 words.setdefault(((*some,), measure), []).extend(said)
@@ -350,20 +349,6 @@ def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, mos
     may_hide = any(error.farthest > error.stated for error in errors)
     worst = percent_up(max(error.stated for error in errors), 10.0)
     return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
-
-
-def _known_if_thin(known: Known, figure: str) -> list[str]:
-    """Name those whose figure has a stated error if their values thin out towards the bounds, and none if not."""
-    thin = "expected_error_if_thinning_out"
-    every = (*known.columns, *known.report.get("derived", ()))
-    return [one["name"] for one in every if one["name"] in _avoided(known, figure) and thin in one.get(figure, {})]
-
-
-def _avoided(known: Known, figure: str) -> list[str]:
-    """Name the columns of whose means, or large quantiles, nobody is to use any, since noise leaves these open."""
-    columns = [one for one in known.columns if not unresolved(one)]
-    derived = [one for one in known.report.get("derived", ()) if "open" in one.get("unseen", {}) and figure != "p99"]
-    return [*(one["name"] for one in columns if figure in one.get("avoid", ())), *(one["name"] for one in derived)]
 
 
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.amounts import amount, both_ends, error
+from dpmodels.pages.figures.means import UNKNOWN
 from dpmodels.pages.page import capital
 from dpmodels.plural import listed
 from dpmodels.statistics.normal import NORMAL_95
@@ -23,6 +24,8 @@ FAR_MEAN = (
     "its mean is about {mean}, within {within}, where its values thin out towards the ends of what they can be; where "
     "a few lie far away from the others, which noise would hide, it may be anywhere from {low} to {high}. "
 )
+UNLESS = "not known, unless their values thin out towards the bounds: then as the report states"
+"""What is said of figures that noise leaves open, and that hold on terms which whoever knows the values may judge."""
 REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
 
 
@@ -49,3 +52,16 @@ def _doubt(column: Facts) -> str:
     within = NORMAL_95 * expected
     mean_in_words = amount(column, estimate, within)
     return FAR_MEAN.format(mean=mean_in_words, within=error(column, within), low=low, high=high) + remedy
+
+
+def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> dict[str, list[str]]:
+    """Name the columns of whose means, or large quantiles, nobody is to use any: without terms, and with these.
+
+    Noise leaves them open; some have a stated error if their values thin out towards the bounds.
+    """
+    avoided = [one for one in columns if figure in one.get("avoid", ())]
+    avoided += [one for one in derived if "open" in one.get("unseen", {}) and figure != "p99"]
+    named: dict[str, list[str]] = {UNKNOWN: [], UNLESS: []}
+    for one in avoided:
+        named[UNLESS if "expected_error_if_thinning_out" in one.get(figure, {}) else UNKNOWN].append(one["name"])
+    return named
