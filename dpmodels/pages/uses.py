@@ -327,7 +327,8 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
             columns = [one for one in known.columns if not unresolved(one)]
-            by_measure |= open_figures(columns, known.report.get("derived", ()), figure)
+            without, with_terms = open_figures(columns, known.report.get("derived", ()), figure)
+            by_measure |= {UNKNOWN: without, UNLESS: with_terms}
         for measure, every in by_measure.items():
             for some, said in words_by_kind(known.report, figure, every):
                 words.setdefault(((*some,), measure), []).extend(said)

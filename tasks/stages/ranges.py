@@ -105,7 +105,12 @@ def _check_categories(name: str, groups: Sequence[Sequence[object]]) -> None:
     """
     every = [one for group in groups for one in group]
     are_categories = all(isinstance(one, str | Real) for one in every)
-    if not all(groups) or not are_categories or len({*map(_as_category, every)}) < len(every):
+    if (
+        not all(groups)
+        or not all(map(str, every))
+        or not are_categories
+        or len({*map(_as_category, every)}) < len(every)
+    ):
         raise Unsuitable(
             f"the groups of {name} are none: list categories, each once, as in by={{{name!r}: [['north', 'south']]}}"
         )
@@ -161,17 +166,20 @@ def _in_groups(
     if ends_of[0] in cells:
         raise Unsuitable(f"column {name} has numbers or dates: join them by edges, as in by={{{name!r}: [0, 18, 65]}}")
     labels = [str(one) for one in cells[name].astype(object).unique()]
+    joint = {label: parts for label in labels if not {*(parts := label.split(OF_CATEGORIES))} & {*labels}}
     called = {label: label for label in labels}
     for group in groups:
         asked = [_as_category(one) for one in group]
-        inside = [label for label in labels if label in asked or {*label.split(OF_CATEGORIES)} <= {*asked}]
-        reached = {one for label in inside for one in (label, *label.split(OF_CATEGORIES))}
+        inside = [one for one in labels if one in asked or (one in joint and {*joint[one]} <= {*asked})]
+        reached = {one for label in inside for one in (label, *joint.get(label, ()))}
         for one in (each for each in asked if each not in reached):
-            beside = [label for label in labels if one in label.split(OF_CATEGORIES)]
+            beside = [label for label, parts in joint.items() if one in parts]
             if beside:
                 raise Unsuitable(f"the release counts {beside[0]} of {name} together: join all of them, or none")
             raise Unsuitable(f"the release counts no {one} of {name}, but {', '.join(labels[:10])}{near(one, labels)}")
-        called |= dict.fromkeys(inside, OF_CATEGORIES.join(asked))
+        is_taken = OF_CATEGORIES.join(asked) in {*labels} - {*inside}  # by a category that is called so
+        between = " + " if is_taken else OF_CATEGORIES
+        called |= dict.fromkeys(inside, between.join(asked))
     return cells.assign(**{name: cells[name].astype(object).map(lambda one: called[str(one)])})
 
 

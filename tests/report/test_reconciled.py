@@ -144,6 +144,46 @@ def test_means_that_a_rule_orders_are_not_crossed() -> None:
     assert net.tolist() == pytest.approx([27.5, 20, 10], abs=0.01)
 
 
+def test_a_multiple_of_a_measured_amount_tells_nothing_more_of_it() -> None:
+    added, _ = parse("""
+name: t
+columns:
+  a: {type: number, min: 0, max: 10, round: 1}
+  vat: {type: derived, formula: "a * 0.19"}
+  more: {type: derived, formula: "a + 5", round: 0}
+  none: {type: derived, formula: "b + 1"}
+  b: {type: integer, min: 0, max: 9, nullable: true}
+""")
+    assert isinstance(added, Schema)
+    a = _term([4.0, 5, 6], [1.0] * 3, [10.0] * 3)
+    terms = {
+        "a": a,
+        "vat": _term([0.76, 0.95, 1.14], [0.19] * 3, [10.0] * 3),
+        "more": _term([9.0, 10, 11], [1.0] * 3, [10.0] * 3),
+    }
+    measured = {
+        name: Measured(term, [("" if name == "a" else str(added.derived[name].formula), term)], False)
+        for name, term in terms.items()
+    }
+    wholes = {"a": (5.0, 2.0), "vat": (0.95, 0.38)}
+    alone = reconciled({"a": measured["a"]}, {"a": wholes["a"]}, added.columns, INSIDE).groups
+    beside = {
+        name: reconciled({name: measured[name], **measured}, wholes, added.columns, INSIDE).groups for name in terms
+    }
+    assert beside["a"]["noise"].tolist() == pytest.approx(alone["noise"].tolist())
+    assert beside["vat"]["noise"].tolist() == pytest.approx((0.19 * alone["noise"]).tolist(), rel=1e-6)
+    assert (beside["more"]["shift"] >= 0.5).all() and not alone["shift"].any()  # it is rounded, perhaps always up
+    null = Measured(a, [("b + 1", a)], is_dated=False)
+    assert reconciled({"none": null}, {}, added.columns, INSIDE).groups["mean"].tolist() == pytest.approx([4.0, 5, 6])
+
+
+def test_what_a_rule_fixes_is_rounded_as_its_values_are() -> None:
+    exact = _term([1.8981, 2.0, 3.0], [0.0, 1.0, 1.0], [10.0] * 3)
+    columns = {**SCHEMA.columns, "base": SCHEMA.columns["base"].model_copy(update={"round": 1})}
+    groups = reconciled({"base": Measured(exact, [("", exact)], is_dated=False)}, {}, columns, INSIDE).groups
+    assert groups["mean"].tolist()[0] == 1.9 and groups["shift"].tolist() == pytest.approx([0.0, 0.05, 0.05], rel=0.01)
+
+
 def test_a_rule_does_not_order_means_of_which_one_is_of_other_rows() -> None:
     columns = {**SCHEMA.columns, "net": SCHEMA.columns["net"].model_copy(update={"nullable": True})}
     assert related("net", columns, SCHEMA.rules) == ["net"]

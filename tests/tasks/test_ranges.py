@@ -53,9 +53,16 @@ def test_categories_are_joined_as_they_are_listed_and_others_stay_by_themselves(
     assert set(made["ward"]) == {"c, d, a", "b", "null"}
 
 
+def test_a_category_that_is_called_like_two_others_is_joined_by_its_own_name_alone() -> None:
+    cells = pd.DataFrame({"way": ["east", "west", "east, west"], "count": 5.0, "error": 3.0})
+    made = joined(cells, {"way": [["east", "west"]]}, ["way"], ("count", "error"))
+    assert sorted(made["count"]) == [5.0, 10.0]
+
+
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
+        ([["a", ""]], "each once"),
         ([["a", "c"]], "counts c, d of ward together"),
         ([["a", "e"]], "counts no e of ward, but a, b, c, d"),
         ([["a"], ["a", "b"]], "each once"),

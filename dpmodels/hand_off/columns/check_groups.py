@@ -52,11 +52,12 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
     They are those of parts of its rows, so that of all is between them: of the synthetic rows but for the first of
     these, which are looked at, and of the real ones within the noise.
     """
-    from dpmodels.report.groups.reconciled import ends_of_values
+    from dpmodels.report.groups.reconciled import decimals_of, ends_of_values
     from dpmodels.report.groups.stated import LEAST
 
     low, high = ends_of_values(table.columns, means["column"])
-    slack = ROUNDED_VALUE * max(1.0, abs(low), abs(high))
+    decimals = decimals_of(table.columns[means["column"]])
+    slack = ROUNDED_VALUE * max(1.0, abs(low), abs(high)) + (0.0 if decimals is None else 0.5 / 10**decimals)
     groups = means["groups"]
     known = [one for one in groups if one["released"] is not None]
     return (

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.amounts import amount, both_ends, error
-from dpmodels.pages.figures.means import UNKNOWN
 from dpmodels.pages.page import capital
 from dpmodels.plural import listed
 from dpmodels.statistics.normal import NORMAL_95
@@ -54,14 +53,15 @@ def _doubt(column: Facts) -> str:
     return FAR_MEAN.format(mean=mean_in_words, within=error(column, within), low=low, high=high) + remedy
 
 
-def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> dict[str, list[str]]:
+def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> tuple[list[str], list[str]]:
     """Name the columns of whose means, or large quantiles, nobody is to use any: without terms, and with these.
 
     Noise leaves them open; some have a stated error if their values thin out towards the bounds.
     """
     avoided = [one for one in columns if figure in one.get("avoid", ())]
     avoided += [one for one in derived if "open" in one.get("unseen", {}) and figure != "p99"]
-    named: dict[str, list[str]] = {UNKNOWN: [], UNLESS: []}
-    for one in avoided:
-        named[UNLESS if "expected_error_if_thinning_out" in one.get(figure, {}) else UNKNOWN].append(one["name"])
-    return named
+    has_terms = ["expected_error_if_thinning_out" in one.get(figure, {}) for one in avoided]
+    named = [
+        [one["name"] for one, has in zip(avoided, has_terms, strict=True) if has is asked] for asked in (False, True)
+    ]
+    return named[0], named[1]

@@ -19,7 +19,7 @@ from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, M
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
 from dpmodels.contract.derivation.reach import Ends, reach
-from dpmodels.contract.formula import moment_of
+from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.report.derived.means import CHANGED, known_means
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
@@ -132,17 +132,30 @@ def reconciled(
     products = list(dict.fromkeys(one for datum in data for one in datum.of if one))
     ends = [reach_of_product(one, columns) for one in products]
     unknowns = len(products) * len(index)
+    decimals = decimals_of(columns[name])
     if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
-        return asked.whole
+        return _rounded(asked.whole, decimals)
     layout = _Layout(products, list(alike.values()), index)
     bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
-    sums = list(layout.measured(data, ends, {one: (written[one], *wholes[one]) for one in alike if one in wholes}))
+    sums = list(layout.measured(data, ends, _independent(wholes, {one: written[one] for one in alike}, columns)))
     sums += [(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
     low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
     means, covariance = estimate(_stacked(sums, unknowns), _stacked(bounds, unknowns), low, high)
     of = layout.rows(written[name])
     errors = np.sqrt(np.maximum(np.einsum("gu,uv,gv->g", of, covariance, of), 0.0))
-    return _with_means(asked.whole, of @ means + written[name].get((), 0.0), errors)
+    return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
+
+
+def _independent(
+    wholes: Mapping[str, tuple[float, float]], written: Mapping[str, Polynomial], columns: Mapping[str, Any]
+) -> dict[str, tuple[Polynomial, float, float]]:
+    """Return means of all rows but those that follow from others, and have no counts of their own."""
+    kept = dict[str, tuple[Polynomial, float, float]]()
+    for name in sorted(written, key=lambda one: (isinstance(columns[one], Derived), [*columns].index(one))):
+        others = [kept[one][0] for one in kept]
+        if name in wholes and (copy_of(name, columns) or not _follows(written[name], others)):
+            kept[name] = written[name], *wholes[name]
+    return kept
 
 
 def wholes_of(facts: Facts, names: Collection[str], columns: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -168,18 +181,26 @@ def _data(
     columns: Mapping[str, Any],
     index: "pd.Index[Any]",
 ) -> Iterator[_Datum]:
-    """Yield what was measured; of what was measured twice, that which is off by less."""
-    best = dict[frozenset[tuple[Product, float]], _Datum]()
-    for name, each in measured.items():
+    """Yield what was measured, nothing twice: of the same columns, no sum that follows from the others of these."""
+    kept = dict[frozenset[str], list[Polynomial]]()
+    for name in sorted(measured, key=lambda one: (isinstance(columns[one], Derived), [*columns].index(one))):
         is_alone = written[name] == {(name,): 1.0}
-        for formula, term in [("", each.whole)] if is_alone else each.parts:
+        for formula, term in [("", measured[name].whole)] if is_alone else measured[name].parts:
             of = written[name] if formula in ("", name, copy_of(name, columns)) else polynomial_of(formula)
+            others = kept.setdefault(frozenset(names_in(formula) if formula else (name,)), [])
+            if _follows(of, others):
+                continue
+            others.append(of)
             groups = term.groups.reindex(index)
-            datum = _Datum(of, groups["mean"].to_numpy(dtype=np.float64), _errors(groups))
-            key = frozenset((product, float(f"{factor:.9g}")) for product, factor in of.items())
-            if key not in best or np.nansum(datum.error**2) < np.nansum(best[key].error ** 2):
-                best[key] = datum
-    yield from best.values()
+            yield _Datum(of, groups["mean"].to_numpy(dtype=np.float64), _errors(groups))
+
+
+def _follows(of: Polynomial, others: Sequence[Polynomial]) -> bool:
+    """Tell whether a sum of products is a sum of multiples of others, and a constant."""
+    products = list(dict.fromkeys(one for each in (of, *others) for one in each if one))
+    rows = np.array([[each.get(one, 0.0) for one in products] for each in (*others, of)])
+    scaled = rows / np.maximum(np.abs(rows).max(axis=1, initial=0.0, keepdims=True), 1e-300)
+    return bool(np.linalg.matrix_rank(scaled) <= len(others)) if products else True
 
 
 def _errors(groups: "pd.DataFrame") -> Floats:
@@ -279,6 +300,23 @@ def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     groups["mean"] = np.where(np.isfinite(before), means, np.nan)
     for part in ("noise", "inside", "shift"):
         groups[part] *= left
+    return term._replace(groups=groups)
+
+
+def decimals_of(column: Any) -> int | None:
+    """Return how many decimals a derived column keeps of what its formula gives; None of all, and of other columns."""
+    if not isinstance(column, Derived):
+        return None
+    return 0 if column.dtype == "int64" else column.round
+
+
+def _rounded(term: Term, decimals: int | None) -> Term:
+    """Return means of values that are rounded: by half a unit they may all be off alike, but where they are exact."""
+    if decimals is None:
+        return term
+    groups, is_exact = term.groups.copy(), _errors(term.groups) == 0
+    groups["mean"] = groups["mean"].where(~is_exact, groups["mean"].round(decimals))
+    groups["shift"] += np.where(is_exact, 0.0, 0.5 / 10**decimals)
     return term._replace(groups=groups)
 
 
