@@ -575,7 +575,7 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
     code, out, err = run_cli(*words, "--out", tmp_path / "means.csv")
     assert code == 0 and "means in" in out and next(iter(pd.read_csv(tmp_path / "means.csv"))) == "site", err
     code, out, err = run_cli(*words, "--out", tmp_path / "komma.csv", "--text", '{decimal: ","}')
-    assert code == 0 and re.search(r"^A;0 to 40;0;40;\d+,\d{1,5};", (tmp_path / "komma.csv").read_text(), re.M), err
+    assert code == 0 and re.search(r"^A;0 to \d+;0;\d+;\d+,\d{1,5};", (tmp_path / "komma.csv").read_text(), re.M), err
     begins = f"{pd.read_csv(tmp_path / 'means.csv')['age_low'].drop_duplicates().iloc[1]:.10g}"
     assert ("bands begin for age at 0, " + begins in err) == (begins != "40")
     code, out, err = run_cli("means", made.run, "ages", "--by", "age=0,b", "--home", tmp_path / "home")
