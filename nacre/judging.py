@@ -51,7 +51,9 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
-    ``rules[~rules["success"]]``. Of raw rows, the last lines say what ``outside`` leaves out or changes.
+    ``rules[~rules["success"]]``. Of raw rows, the last lines say what ``outside`` leaves out or changes. A synthetic
+    file is read with points and ISO dates, or where it cannot be as the schema's ``text`` says: ``attrs["notes"]`` then
+    say so.
 
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
@@ -78,7 +80,10 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
     facts += [(policy.name, policy.text, True, None, None) for policy in gate.policies]
     frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
-    return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
+    frame = frame.astype({"failing_rows": "Int64", "rows": "Int64"})
+    if gate.form is not None:
+        frame.attrs["notes"] = [f"the table is read with {gate.form.in_words}, as `text` in the schema says"]
+    return frame
 
 
 def compare(

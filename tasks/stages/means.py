@@ -29,6 +29,7 @@ from dpmodels.report.noisy_tables import Counted
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.bands import said_of
 from tasks.stages.csv_forms import write_form
 from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
@@ -111,7 +112,9 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
     mean = Names.of(column, [*names, column]).mean
-    return _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
+    made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
+    made.attrs = said_of(cells.attrs, column)
+    return made
 
 
 def _measured(
@@ -127,7 +130,7 @@ def _measured(
         for term, table in counted_together.tables.items():
             cells = table.to_pandas(date_as_object=False)
             if bins:
-                cells = joined(cells, bins, columns, (figures.count, figures.error))
+                cells = joined(cells, bins, columns, (figures.count, figures.error), counted.columns)
             cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
             tables[term] = cells if names else cells.assign(**{OF_ALL: column})
