@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpmodels import amounts
 from dpmodels.similar import near as near
+from dpmodels.similar import near_or_listed as near_or_listed
 from dpmodels.tracebacks import lines_of
 
 if TYPE_CHECKING:

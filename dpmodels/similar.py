@@ -9,11 +9,22 @@ LONGEST_GUESSED, MOST_GUESSED = 64, 1000
 """Letters of a name, and names, among which the one that was probably meant is looked for."""
 SHORTEST_PART = 3
 """Letters of a name that is looked for within another: shorter ones are in many by chance."""
+MOST_LISTED = 12
+"""Columns that a refusal lists where none is like the one that was named."""
 
 
 def near(word: str, candidates: Iterable[str]) -> str:
     """Suggest the known word that was probably meant, as the tail of a sentence."""
     return f"; did you mean `{match}`?" if (match := close_match(word, candidates)) else ""
+
+
+def near_or_listed(word: str, candidates: Iterable[str]) -> str:
+    """Suggest the column that was probably meant or, where none is like it, list the first of those that there are."""
+    names = list(islice(candidates, MOST_GUESSED))
+    if said := near(word, names):
+        return said
+    more = ", …" if len(names) > MOST_LISTED else ""
+    return f"; its columns are {', '.join(names[:MOST_LISTED])}{more}" if names else ""
 
 
 def close_match(word: str, candidates: Iterable[str]) -> str:

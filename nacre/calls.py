@@ -27,7 +27,7 @@ POSITIONAL = ("RUN", "RELEASE", "DATA", "FOLDER", "NAME", "SCHEMA")
 """What stands in a command without an option."""
 KEYWORDS = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
-FURTHER = {"resume": ("out",), "approve": ("reason",)}
+FURTHER = {"resume": ("out",), "approve": ("reason",), "validate": ("raw",)}
 """Those that some calls take besides."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")

@@ -107,7 +107,8 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
     ``marginals(run, "age")`` and ``marginals(run, "age", "income")`` have a row for each cell of these columns:
 
-    - the cell, as text in a column that is called as in the data;
+    - the cell, in a column that is called as in the data: the value where each cell is one of the numbers or booleans
+      that the schema lists, else text, so also where one holds nulls or several values, such as "7, 8";
     - for numbers and dates its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and
       standard deviation of the values in it, as the generator draws them; nulls have none, and dates are in UTC;
     - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
@@ -141,8 +142,9 @@ def means(
     ``by="cause"`` gives a row for each cause, nothing one for all rows. The mean of a boolean is the share of true,
     of yes and no that of yes, of other categories that of ``value``; of dates a moment, whose errors are durations.
 
-    - the group, in columns that are called as in the data, and of numbers and dates its bounds, as ``marginals`` has
-      them; of all rows ``column`` names the column;
+    - the group, in columns that are called as in the data, values and text as ``marginals`` has them, and of numbers
+      and dates its bounds; of all rows ``column`` names the column. Listed values keep the order of the schema, nulls
+      last;
     - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
       of twenty: 1.96 times its ``standard_error``;
     - ``count`` of these values, as released;

@@ -21,6 +21,8 @@ from nacre.words import argument
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpmodels.gate.expectations import Verdicts
+
     Table = Place | Result | pd.DataFrame | Mapping[str, Any] | Any
 SYNTHETIC = "`{}` is a hand-off, and must be a table of real rows: write compare(hand_off, real_rows, schema)"
 Taken = str | Sensitive[Any]
@@ -51,7 +53,8 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
-    ``rules[~rules["success"]]``. Of raw rows, the last lines say what ``outside`` leaves out or changes. A synthetic
+    ``rules[~rules["success"]]``, where ``advice`` says of a formula by how much raw rows differ from it, and what to
+    write; it is empty elsewhere. Of raw rows, the last lines say what ``outside`` leaves out or changes. A synthetic
     file is read with points and ISO dates, or where it cannot be as the schema's ``text`` says: ``attrs["notes"]`` then
     say so.
 
@@ -75,15 +78,29 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
         raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         gate = check_hand_off(place, file, raw)
-    outcomes = gate.by_severity
-    counts = [(one.failed, one.checked) if one.rule.columns else (None, None) for one in outcomes]
-    facts = [(one.rule.column or None, one.text, one.passed, *each) for one, each in zip(outcomes, counts, strict=True)]
-    facts += [(policy.name, policy.text, True, None, None) for policy in gate.policies]
-    frame = Listing(facts, columns=["column", "rule", "success", "failing_rows", "rows"])
+    frame = Listing(_judged(gate), columns=["column", "rule", "success", "failing_rows", "rows", "advice"])
     frame = frame.astype({"failing_rows": "Int64", "rows": "Int64"})
     if gate.form is not None:
         frame.attrs["notes"] = [f"the table is read with {gate.form.in_words}, as `text` in the schema says"]
     return frame
+
+
+def _judged(gate: "Verdicts") -> Iterator[tuple[str | None, str, bool, int | None, int | None, str]]:
+    """Yield the rules, with the advice on a formula beside the rule that it breaks, and then what policies do."""
+    from dpmodels.gate.policies import Policy
+
+    advice, policies = dict[str, list[str]](), list[tuple[str, str]]()
+    for one in gate.policies:
+        if isinstance(one, Policy):
+            policies.append((one.name, one.text))
+        else:
+            advice.setdefault(one.name, []).append(one.text)
+    for outcome in gate.by_severity:
+        counts = (outcome.failed, outcome.checked) if outcome.rule.columns else (None, None)
+        said = [] if outcome.passed else advice.pop(outcome.rule.column, [])
+        yield outcome.rule.column or None, outcome.text, outcome.passed, *counts, "; ".join(said)
+    policies += [(name, text) for name, texts in advice.items() for text in texts]
+    yield from ((name, text, True, None, None, "") for name, text in policies)
 
 
 def compare(

@@ -123,6 +123,10 @@ class PublicFacts:
         """The types that a person gives, by column; that of the unit is an identifier."""
         return {**({self.unit: "identifier"} if self.unit else {}), **by_name(self.types)}
 
+    def of_unit(self, columns: Collection[str]) -> "PublicFacts":
+        """Return the same without the unit ``record``, which a schema has anyway, unless a column is called so."""
+        return replace(self, unit="") if self.unit == "record" and "record" not in columns else self
+
     def sources(self, data: str | None) -> list[Source]:
         """Read the files, none of which may be the data, or lie in its folder.
 
@@ -163,11 +167,12 @@ def draft(
     public_facts = public_facts or PublicFacts()
     if not isinstance(data, Query) and not is_uri(str(data)) and is_pictures(Path(data)):
         columns = pictures_drafted(Path(data))
-        check_unit(public_facts.unit, public_facts.max_rows, ())
+        check_unit(public_facts.of_unit(()).unit, public_facts.max_rows, ())
         if not affirmed:
             check_names(str(data), list(columns))
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
     title, location, types, least = named(data)
+    public_facts = public_facts.of_unit(types)
     sources = public_facts.sources(None if isinstance(data, Query) else str(data))
     facts: dict[str, Facts] = {}
     for source in sources:

@@ -105,7 +105,7 @@ def _draft_all(data: str | Path | Query, affirmed: bool, public: PublicFacts, ed
     places = places_in(data, several)
     if not places:
         return draft(data, affirmed, public, editor)
-    check_unit(public.unit, public.max_rows, None)
+    check_unit((public := public.of_unit(())).unit, public.max_rows, None)
     sources = public.sources(str(data))
     tables = {name: _read(name, place, sources) for name, place in places.items()}
     doubted, named = False, by_name(public.types)

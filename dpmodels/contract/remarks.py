@@ -219,7 +219,8 @@ def _has_all_digits(column: Number) -> bool:
 def _may_be_few(column: object) -> bool:
     """Tell whether a column is of whole numbers, of which each range has so many that those of a tariff are blurred.
 
-    Ranges that grow are for what may have any value, as decimals are, and nobody lists what is computed.
+    Ranges that grow are for what may have any value, as decimals are, and nobody lists what is computed, nor amounts
+    that have zeros of their own or spread over more than a tariff does.
     """
     if (
         not isinstance(column, Integer | Number)
@@ -227,9 +228,10 @@ def _may_be_few(column: object) -> bool:
         or column.log
         or column.computed
         or column.unit > 1
+        or column.zero_inflated
     ):
         return False
-    return column.high - column.low >= MANY_A_CELL * column.cells
+    return MANY_A_CELL * column.cells <= column.high - column.low <= WIDE
 
 
 def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from dpmodels.contract.partition import Partition, narrowed, partition_faults
 from dpmodels.contract.remarks import remarks_of
 from dpmodels.contract.text_forms.text_form import Text, as_written
 from dpmodels.contract.workload import Tables, workload_faults
-from dpmodels.errors import InvalidArgument, Unsuitable, near
+from dpmodels.errors import InvalidArgument, Unsuitable, near, near_or_listed
 from dpmodels.frozen import Strict
 from dpmodels.limits import LONGEST_NAME, MOST_RULES
 from dpmodels.plain_yaml import write_yaml
@@ -367,7 +367,7 @@ def name_faults(kinds: Mapping[str, str], target: str | None, user: str | None) 
     if all(kind in UNMODELLED for kind in kinds.values()):
         faults.append(("columns", "must have at least one column that is neither an identifier nor derived"))
     if target is not None and target not in kinds:
-        faults.append(("target", f"`{target}` is no column of this schema{near(target, kinds)}"))
+        faults.append(("target", f"`{target}` is no column of this schema{near_or_listed(target, kinds)}"))
     elif target is not None and kinds[target] in (*UNMODELLED, "image"):
         faults.append(("target", f"`{target}` must be a column that is no identifier, no image and not derived"))
     faults += _image_faults(kinds, target)

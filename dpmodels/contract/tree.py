@@ -36,6 +36,7 @@ from dpmodels.contract.public import PublicTable, Reference, public_faults, refe
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.text_form import Text, TextForm, as_written
 from dpmodels.contract.tree_rules import NamedRule, named_rules, rule_faults
+from dpmodels.errors import near_or_listed
 from dpmodels.limits import LONGEST_NAME
 from dpmodels.plain_yaml import write_yaml
 from dpmodels.plural import counted
@@ -320,11 +321,12 @@ class Tree(CanonicalContract):
 
     def _target_faults(self) -> Iterator[tuple[str, str]]:
         """Say whether the target is a column of a table that is measured."""
-        targets = {f"{name}.{key}" for name, branch in self.tables.items() for key in branch.modelled}
+        targets = [f"{name}.{key}" for name, branch in self.tables.items() for key in branch.modelled]
         if self.target is not None and self.target not in targets:
             yield (
                 "target",
-                f"`{self.target}` must be a table and a column of it, as `loan.status`, that is no identifier",
+                f"`{self.target}` must be a table and a column of it, as `loan.status`, that is no identifier"
+                + near_or_listed(self.target, targets),
             )
 
     def _faults(self) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,8 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
+UNLESS = "not known, unless their values thin out towards the bounds: then as the report states"
+"""What is said of figures that noise leaves open, and that hold on terms which whoever knows the values may judge."""
 MOST_PAIRS, MOST_ABSENT = 3, 4
 """Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
@@ -325,7 +327,8 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         within = {name: error for name, error in errors.items() if above < error.counted <= most}
         by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
         if most == math.inf:
-            by_measure[UNKNOWN] = _avoided(known, figure)
+            avoided, thin = _avoided(known, figure), _known_if_thin(known, figure)
+            by_measure |= {UNKNOWN: [one for one in avoided if one not in thin], UNLESS: [*thin]}
         for measure, every in by_measure.items():
             for some, said in words_by_kind(known.report, figure, every):
                 words.setdefault(((*some,), measure), []).extend(said)
@@ -338,8 +341,8 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
 
 def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
     """Say within what, or beyond what, some figures are, and of what that is a part."""
-    if measure == UNKNOWN:
-        return UNKNOWN
+    if measure in (UNKNOWN, UNLESS):
+        return measure
     of = f" of {'its' if is_one else 'their'} {measure}" if measure else ""
     if most == math.inf:
         return f"beyond {percent(above)}{of}"
@@ -347,6 +350,13 @@ def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, mos
     may_hide = any(error.farthest > error.stated for error in errors)
     worst = percent_up(max(error.stated for error in errors), 10.0)
     return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
+
+
+def _known_if_thin(known: Known, figure: str) -> list[str]:
+    """Name those whose figure has a stated error if their values thin out towards the bounds, and none if not."""
+    thin = "expected_error_if_thinning_out"
+    every = (*known.columns, *known.report.get("derived", ()))
+    return [one["name"] for one in every if one["name"] in _avoided(known, figure) and thin in one.get(figure, {})]
 
 
 def _avoided(known: Known, figure: str) -> list[str]:

@@ -25,7 +25,7 @@ from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
-from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
+from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, parts_of_totals, tails_joined
 from dpmodels.report.derived.possible import Rules
 
 MEASURED, COMBINED = "measured", "combined"
@@ -83,6 +83,8 @@ class Cells(NamedTuple):
         counts: of all columns that were counted together for it.
         groups: what each row is called by a column that follows from another one, by the name of that column.
         moments: of what a formula gives in every row; None without a formula.
+        totals: the part of each row in the number of rows of its group, and in the variance of that, as the table of
+            least noise tells them; None where several columns make groups.
         ends: between what the values of the last column lie by the rules, where these say it and there is no formula.
         merged: the cell of each fine one, of every column that was counted. Shapes: [fine cells].
     """
@@ -91,6 +93,7 @@ class Cells(NamedTuple):
     groups: dict[str, list[str]]
     moments: Moments | None
     ends: tuple[Floats, Floats] | None
+    totals: tuple[Floats, Floats] | None
     merged: dict[str, Whole]
 
 
@@ -176,7 +179,9 @@ class Counted:
         moments = self.moments(formula, table) if formula else None
         ends = None if formula or names[-1] not in table.names else self.rules.ends(table, names[-1])
         merged = dict(zip(table.names, table.cells_of, strict=True))
-        return Cells(self._rows(kind, table), labels, moments, ends, merged)
+        best = self.over([*kept]) if len(kept) == 1 else None
+        totals = parts_of_totals(table, best[1]) if best else None
+        return Cells(self._rows(kind, table), labels, moments, ends, totals, merged)
 
     def moments(self, formula: str, table: NoisyTable) -> Moments:
         """Return what a formula gives in each cell of a table.

@@ -258,8 +258,8 @@ def _spelled(value: Any) -> Any:
 
 
 def _figure(value: Any, name: str, figures: Sequence[str]) -> str:
-    if not isinstance(value, int | float):
-        return str(value if value is not None else "")
+    if not isinstance(value, float):
+        return str(value).lower() if isinstance(value, bool) else str(value if value is not None else "")
     return f"{value:.4f}" if name == figures[-1] else f"{value:.1f}" if name in figures else f"{value:g}"
 
 

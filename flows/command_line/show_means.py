@@ -79,7 +79,7 @@ def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
     """
     value, within = row[name], row.get("within_", row.get("within"))
     if not isinstance(value, float):
-        return "" if value is None else str(value)
+        return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
     if name.removesuffix("_") == "count":
         return f"{value:,.0f}"
     figure, clock = name.removesuffix("_"), clock_of(column)

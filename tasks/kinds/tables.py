@@ -12,7 +12,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
 from dpmodels.reading.data_files import find_files
-from dpmodels.reading.faults.of_dates import with_order
+from dpmodels.reading.faults.of_dates import with_check, with_order
 from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
 from dpmodels.reading.load import are_apart, check_first, load_parts
 from dpmodels.report.bins import CellTally
@@ -75,7 +75,7 @@ def encode(run: Run, folder: Path) -> None:
             transform_encode(raw, gate, folder, engine.map)
     except DataError as fault:
         every = faults_in(source, schema, settings.batch_rows)
-        raise refused_input(run, with_others(fault, every), gate) from None
+        raise refused_input(run, with_check(with_others(fault, every)), gate) from None
     keep_gate(run, gate)
 
 

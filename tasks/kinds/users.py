@@ -21,7 +21,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
-from dpmodels.reading.faults.of_dates import with_order
+from dpmodels.reading.faults.of_dates import with_check, with_order
 from dpmodels.reading.ingest import faults_in, with_others
 from dpmodels.reading.join import transform_join
 from dpmodels.reading.load import check_first, load_parts
@@ -59,7 +59,8 @@ def encode(run: Run, folder: Path) -> None:
         transform_join(schema, tables[0], tables[1] if settings.parents else None, gates, folder, settings.batch_rows)
     except DataError as fault:
         sides = (faults_in(uri, part, settings.batch_rows, [key], of_users=True) for part, uri in parts)
-        raise refused_input(run, with_others(fault, chain.from_iterable(sides)), _of_both(schema, gates)) from None
+        every = with_check(with_others(fault, chain.from_iterable(sides)))
+        raise refused_input(run, every, _of_both(schema, gates)) from None
     keep_gate(run, _of_both(schema, gates))
 
 

@@ -31,8 +31,9 @@ from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 from tasks.stages.bands import said_of
 from tasks.stages.csv_forms import write_form
+from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
-from tasks.stages.ranges import Groups, columns_and_bins, joined, names_in, with_shares
+from tasks.stages.ranges import Groups, columns_and_bins, joined, leaves_out, names_in, with_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,12 +108,14 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
         for one in related(column, counted.columns, counted.rules.pairs)[1:]:
             with suppress(Unsuitable):
                 every[one] = _measured(counted, one, names, bins)[0]
-        wholes = {} if bins else wholes_of(_facts_of(run), every, counted.columns)  # edges may leave rows out
+        facts = {} if any(map(leaves_out, bins.values())) else _facts_of(run)
+        wholes = wholes_of(facts, every, counted.columns)
         inside = Inside.of(counted, names, merged)
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
+    made = with_values(in_order(made, names, counted.columns), names, counted.columns)
     made.attrs = said_of(cells.attrs, column)
     return made
 
@@ -130,7 +133,8 @@ def _measured(
         for term, table in counted_together.tables.items():
             cells = table.to_pandas(date_as_object=False)
             if bins:
-                cells = joined(cells, bins, columns, (figures.count, figures.error), counted.columns)
+                sums = [one for one in (figures.count, figures.total, figures.variance) if one in cells]
+                cells = joined(cells, bins, columns, (*sums, figures.error), counted.columns)
             cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
             tables[term] = cells if names else cells.assign(**{OF_ALL: column})

@@ -17,6 +17,7 @@ from dpmodels.report.noisy_tables import Counted, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.listed import counts_with_values
 
 FOOTER = b"nacre.release"
 
@@ -52,7 +53,9 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
         Unsuitable: it has released no counts, or none of these columns together.
     """
     release = _release_of(run)
-    return tidy(Counted(release).counts(columns)).replace_schema_metadata({FOOTER: release.entry})
+    counted = Counted(release)
+    table = counts_with_values(tidy(counted.counts(columns)), columns, counted.columns)
+    return table.replace_schema_metadata({FOOTER: release.entry})
 
 
 def read_counted(run: Run) -> Counted:

@@ -133,7 +133,7 @@ def joined(
     cells: "pd.DataFrame",
     bins: Mapping[str, Any],
     names: Sequence[str],
-    sums: tuple[str, str],
+    sums: tuple[str, ...],
     contracted: Mapping[str, Any] = MappingProxyType({}),
 ) -> "pd.DataFrame":
     """Join the cells of columns to ranges or groups of categories: counts add up, and their errors by their squares.
@@ -141,20 +141,20 @@ def joined(
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
     An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
-    cells stay apart from each other, and ``sums`` the names of the count and its standard error; ``contracted`` are the
-    columns of the schema, which say of what times of day are counted in. ``attrs`` of the result have the bands.
+    cells stay apart from each other, and ``sums`` the names of what adds up, the last of which is a standard error;
+    ``contracted`` are the columns of the schema, which say of what times of day are counted in. ``attrs`` of the result
+    have the bands.
     """
     from dpmodels.report.groups.cells import apart
 
     bands = dict[str, Bands]()
     for name, edges in bins.items():
         ends = tuple(apart(f"{name}_{end}", names) for end in ("low", "high"))
-        are_categories = hasattr(edges, "__len__") and isinstance(next(iter(edges)), list | tuple)
-        if are_categories:
-            cells = _in_groups(cells, name, edges, ends)
-        else:
+        if leaves_out(edges):
             cells, bands[name] = _labelled(cells, name, edges, ends, contracted.get(name))
-    error = sums[1]
+        else:
+            cells = _in_groups(cells, name, edges, ends)
+    error = sums[-1]
     cells = cells.assign(**{error: cells[error] ** 2})
     others = [one for one in cells if one not in (*names, *sums)]
     how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
@@ -162,6 +162,11 @@ def joined(
     whole = whole.assign(**{error: whole[error] ** 0.5})
     whole.attrs[BANDS] = bands
     return whole
+
+
+def leaves_out(joined_by: Any) -> bool:
+    """Tell whether what cells are joined by are edges or a width, beyond which rows are left out, and no categories."""
+    return not hasattr(joined_by, "__len__") or not isinstance(next(iter(joined_by)), list | tuple)
 
 
 def _in_groups(

@@ -19,6 +19,7 @@ from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.methods.registry import METHODS
 from dpmodels.pages.checks import render_checks
 from dpmodels.pages.report import render
+from dpmodels.reading.faults.of_dates import with_check
 from dpmodels.reading.ingest import with_others
 from dpmodels.releases.contract import Contract, table_of
 from dpmodels.releases.plan import REPORT
@@ -207,7 +208,7 @@ def _check_made(data: str | Path, contract: Contract) -> Verdicts:
             with as_parquet(data, reading) as table:
                 verdicts = _checked(table, reading, None)
         except DataError as fault:
-            faults.append(with_others(fault, faults_of(str(data), reading)))
+            faults.append(with_check(with_others(fault, faults_of(str(data), reading))))
         else:
             verdicts.form = each
             return verdicts

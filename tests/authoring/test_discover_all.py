@@ -315,6 +315,7 @@ def test_columns_of_several_tables_may_be_derived(tmp_path: Path) -> None:
         draft_all(tmp_path / "firm", public_facts=PublicFacts(types={"custmer.tens": tens}))
     with refused(InvalidArgument, "must be left out", name="unit"):
         draft_all(tmp_path / "firm", public_facts=PublicFacts(unit="customer_id"))
+    assert "parent" in draft_all(tmp_path / "firm", public_facts=PublicFacts(unit="record"))
 
 
 @pytest.mark.parametrize(
@@ -356,6 +357,10 @@ def test_a_draft_hides_the_persons_whom_a_column_names(tmp_path: Path) -> None:
     ):
         with refused(InvalidArgument, says, name=name):
             draft(tmp_path / "t.csv", public_facts=PublicFacts(**asked))  # type: ignore[arg-type]
+    plain = draft(tmp_path / "t.csv", public_facts=PublicFacts())
+    assert draft(tmp_path / "t.csv", public_facts=PublicFacts(unit="record")) == plain  # which it is anyway
+    (tmp_path / "u.csv").write_text("record,age\n")
+    assert "user: record" in draft(tmp_path / "u.csv", public_facts=PublicFacts(unit="record"))
 
 
 def test_names_that_types_are_given_for_are_names(tmp_path: Path) -> None:

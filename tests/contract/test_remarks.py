@@ -75,10 +75,12 @@ def test_nobody_is_asked_to_list_times_of_day() -> None:
 
 
 def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None:
-    whole = {"type": "integer", "min": 0, "max": 1000, "zero_inflated": True}
+    whole = {"type": "integer", "min": 0, "max": 1000, "zero_inflated": False}
     columns = {
         "deductible": Integer(**whole),
-        "limit": Number(type="number", min=0, max=5000, round=0, zero_inflated=False),
+        "limit": Number(type="number", min=0, max=600, round=0, cells=12, zero_inflated=False),
+        "bonus": Number(type="number", min=0, max=25_000, round=0, zero_inflated=False),
+        "fine": Integer(**{**whole, "zero_inflated": True}),
         "age": Integer(type="integer", min=0, max=120),
         "minutes": Integer(**{**whole, "cells": 100}),
         "steps": Integer(**whole, scale="log"),

@@ -87,6 +87,7 @@ def test_a_schema_is_frozen(schema: Schema) -> None:
         ("a: !!python/object:os.system 3", 1, "file", "is not valid YAML"),
         (TOP + "nmae: b\n", 5, "nmae", "did you mean `name`"),
         (TOP + "target: income\n", 5, "target", "`income` is no column of this schema"),
+        ("name: a\ntarget: leaver\ncolumns:\n  left: {type: boolean}\n", 2, "target", "; its columns are left"),
         ("name: a\ntarget: churn\ncolumns:\n  churned: {type: boolean}\n", 2, "target", "did you mean `churned`?"),
         (TOP.replace("record", "{user: who}"), 2, "unit", "must be a column of type identifier"),
         (TOP.replace("record", "{user: ids}") + "  id: {type: identifier}\n", 2, "unit", "did you mean `id`?"),

@@ -185,3 +185,7 @@ def test_a_target_is_one_of_the_table_that_it_is_drawn_with():
 def test_a_target_that_is_no_column_of_a_table_is_refused(target):
     contract, faults = parse(yaml.safe_dump({**yaml.safe_load(firm.SCHEMA_TEXT), "target": target}, sort_keys=False))
     assert contract is None and [fault.where for fault in faults] == ["target"]
+    if target == "kind":
+        assert faults[0].message.endswith("that is no identifier; did you mean `purchase.kind`?")
+    elif target == "town.kind":
+        assert "; its columns are customer.age, address.town, " in faults[0].message

@@ -256,7 +256,7 @@ def tidy_errors(frame: pd.DataFrame, columns: tuple[str, ...], data: pd.DataFram
     rows = pd.DataFrame(
         {
             "columns": [list(columns)] * len(frame),
-            "cells": frame[list(columns)].astype(str).to_numpy().tolist(),
+            "cells": frame[list(columns)].astype(str).replace({"True": "true", "False": "false"}).to_numpy().tolist(),
             **{
                 side: [[np.nan if one is None else one[at] for one in each] for at in range(len(frame))]
                 for side, each in bounds.items()
@@ -410,7 +410,7 @@ def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     means = nacre.means(name_of(home), "smoker", by="ward", home=home).set_index("ward")
     known = means["mean"].notna()
     assert (known[means.reason == ""]).all() and (means.reason[~known] != "").all()
-    shares = counts["true"] / (counts["true"] + counts["false"])
+    shares = counts[True] / (counts[True] + counts[False])
     assert np.allclose(means["mean"][known], shares[means.index[known]]) and (means.inside.dropna() == 0).all()
     whole, one = nacre.marginals(name_of(home), "smoker", home=home), nacre.means(name_of(home), "smoker", home=home)
     assert len(one) == 1 and one["count"].iloc[0] == pytest.approx(whole["count"].sum())
@@ -456,10 +456,10 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
     for group, is_in in zip(means.itertuples(), (middle < edge, middle >= edge), strict=True):
         one = cells[is_in]
         assert group.count == pytest.approx(one["count"].sum())
-        true = one[one.smoker.astype(str) == "true"]["count"].sum()
+        true = one[one.smoker]["count"].sum()
         if not np.isnan(group.mean):
             assert group.mean == pytest.approx(true / one["count"].sum())
-            square = (one.standard_error**2 * ((one.smoker.astype(str) == "true") - group.mean) ** 2).sum()
+            square = (one.standard_error**2 * (one.smoker - group.mean) ** 2).sum()
             assert group.noise == pytest.approx(square**0.5 / group.count)
     beyond = nacre.means(name, "smoker", by={"age": [-50, *edges]}, home=home)
     assert beyond.equals(means) and 1 < len(nacre.means(name, "smoker", by={"age": 20}, home=home)) < 8
@@ -541,8 +541,11 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
     def off(column: str, by: str | None = None, value: object = None) -> pd.Series:
         means = nacre.means(made, column, by=by, value=value).set_index(by or "column")
         values = frame[column] if value is None else (frame[column] == value).astype(float)
-        groups = frame[by].astype(str).replace({"True": "true", "False": "false"}) if by else [column] * len(frame)
-        true = values.groupby(groups).mean()[means.index]
+        true = values.groupby(frame[by] if by else [column] * len(frame)).mean()  # groups are called as in the data
+        if by:
+            assert true.index.tolist() == means.index.tolist(), by
+            assert by == "site" or true.index.dtype == means.index.dtype, by
+        true = true.reindex(means.index)
         assert (means.within < 0.6 * true).all(), (column, by)
         return (means["mean"] - true) / means.within.clip(lower=1e-6)
 

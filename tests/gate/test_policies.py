@@ -153,6 +153,19 @@ def test_a_sum_of_rounded_parts_may_be_off_by_a_cent_and_one_that_differs_is_tol
     assert not check_raw(str(data), make(beside), 9).broken
 
 
+def test_a_frame_of_rules_has_the_advice_on_a_formula_beside_the_rule_that_it_breaks(tmp_path: Path) -> None:
+    (data := tmp_path / "pay.csv").write_text("base,extra,gross\n10.00,0.25,10.25\n1000.123,0.456,1000.58\n")
+    (schema := tmp_path / "pay.yaml").write_text(SUMS.replace("ROUND", "").replace("GROSS", ""))
+    rules = nacre.validate(data, schema, raw=True)
+    (broken,) = rules[~rules["success"]].itertuples()
+    assert broken.column == "gross" and broken.advice.endswith(
+        "by 0.001 at most; with `round: 2` it holds in every row"
+    )
+    assert (rules[rules["success"]].advice == "").all() and not rules["rule"].str.contains("it holds in every").any()
+    printed = run_cli("validate", data, "--schema", schema, "--raw")[1]
+    assert printed.splitlines()[-1] == f"gross: {broken.advice}"
+
+
 def test_a_file_that_rounds_halves_up_is_told_the_formulas_that_do(tmp_path: Path) -> None:
     cents = [(cents, rate, (cents * rate + 50) // 100) for cents in (50, 70, 110, 130, 230, 4690) for rate in (30, 65)]
     rows = [f"{c / 100},{rate},{part / 100},{round(c / 100 - part / 100, 2)}" for c, rate, part in cents]

@@ -18,7 +18,7 @@ from tasks.run.store import Run
     [
         ("nacre verify", "nacre.verify(FOLDER)"),
         ("nacre verify hand-off --officer-key KEY", "nacre.verify('hand-off', officer_key=KEY)"),
-        ("nacre validate a.csv --schema b.yaml --raw", "nacre.validate('a.csv', 'b.yaml')"),
+        ("nacre validate a.csv --schema b.yaml --raw", "nacre.validate('a.csv', 'b.yaml', raw=True)"),
         ("nacre validate 'a b.csv' --schema b.yaml", "nacre.validate('a b.csv', 'b.yaml')"),
         ("nacre sample 1-a --rows ROWS --out F --home /x", "nacre.sample('1-a', ROWS, home='/x')"),
         ("nacre resume RUN --refit --out OUT", "nacre.resume(RUN, refit=True, out=OUT)"),

@@ -10,6 +10,7 @@ from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column, not_for
 from dpmodels.pages.figures.rates import with_few
 from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
+from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
 from tests.kit.judged import column, report
@@ -119,6 +120,8 @@ def test_rates_by_a_column_say_where_noise_hides_that_they_differ() -> None:
     assert table is not None and table.kinds[-1][0] == "rate of married = true"
     said = {name for name, line in table.lines if line[-1] and line[-1][0].words.endswith(" *")}
     assert "school_years" in said and len(said) < len(names) - 2 and "*" in table.marks
+    note = "chance could make it, though of two groups by themselves the intervals may still lie apart."
+    assert note in render(facts)
 
 
 def test_where_groups_are_left_out_it_is_said() -> None:

@@ -75,3 +75,22 @@ def test_it_is_said_beside_other_faults(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         check_raw(str(data), schema, 1)
     assert len(error.value.faults) > 2 and "for day and month stand in the other order" in error.value.faults[-1]
+
+
+@pytest.mark.parametrize("of_users", [False, True])
+def test_a_run_says_no_more_than_which_command_tries_other_orders(tmp_path: Path, of_users: bool) -> None:
+    (data := tmp_path / "t.csv").write_text("day,fee,who\n12/25/2024,3,u1\n02/03/2024,4,u2\n")
+    unit = "\nunit: {user: who, max_rows: 2}\nusers: {columns: [home]}" * of_users
+    written = SCHEMA.replace("TEXT", BRITISH + unit).replace("RESOLUTION", "day")
+    written += "  who: {type: identifier, keep: regenerate}\n" + "  home: {type: boolean}\n" * of_users
+    if of_users:
+        data.write_text("day,fee,who,home\n12/25/2024,3,u1,true\n02/03/2024,4,u2,true\n")
+    budget = {"epsilon": 1, "delta": 1e-5, "home": tmp_path / "home", "open": True}
+    with pytest.raises(DataError) as error:
+        nacre.synthesize(data, written, **budget)
+    said = "`nacre.validate(DATA, SCHEMA, raw=True)` says whether every date is read in another order of day and month"
+    assert said in str(error.value) and "%m/%d/%Y" not in str(error.value)
+    (data.parent / "fee.csv").write_text(data.read_text().replace("12/25", "25/12").replace(",3,", ",x,"))
+    with pytest.raises(DataError) as error:
+        nacre.synthesize(tmp_path / "fee.csv", written, **budget)
+    assert "must hold numbers" in str(error.value) and "another order" not in str(error.value)

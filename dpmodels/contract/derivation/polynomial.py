@@ -53,7 +53,8 @@ def reach_of_product(product: Product, columns: Mapping[str, Any]) -> Ends:
     """Return between what a product of columns and formulas lies."""
     low, high = 1.0, 1.0
     for factor in product:
-        ends = [one * other for one in (low, high) for other in reach(factor, columns)]
+        formula = getattr(columns.get(factor), "formula", None) or factor
+        ends = [one * other for one in (low, high) for other in reach(formula, columns)]
         low, high = min(ends), max(ends)
     return low, high
 

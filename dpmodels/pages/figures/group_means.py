@@ -28,6 +28,8 @@ FAR = 1.0
 """Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
 FINE = 1000
 """Parts of an axis of which a figure that is less than one is written as 0."""
+NONE_APART = "; no two groups differ for certain"
+"""What is said of a picture in which noise alone may make all that groups differ by."""
 FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
@@ -79,6 +81,7 @@ def _drawn(means: Facts, column: Facts) -> Figure:
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
     note += f", {IF_THIN}" * ("open" in column.get("unseen", {}))
+    note += NONE_APART * (len(relied) > 1 and not are_apart(groups))
     rows = tuple(_row(one, column) for one in means["groups"])
     drawn = _picture(title, shown, column)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""

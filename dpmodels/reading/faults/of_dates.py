@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from dpmodels.codec.text_values import DATES
 from dpmodels.contract.columns import Datetime
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.text_form import TextForm
@@ -18,6 +19,21 @@ SWAPPED = str.maketrans("dm", "md")
 FITS = "with `text: {{{form}}}` in the schema every date of the data is read"
 SWAP = ", for day and month stand in the other order"
 EITHER = ", and with {others} as well: only whoever wrote the data knows which of the two numbers is the day"
+OTHERWISE = (
+    "; where the data lies, `nacre validate DATA --schema SCHEMA --raw` says whether every date is read in another "
+    "order of day and month"
+)
+"""What a run says in place of an order that fits, which would tell of all rows."""
+
+
+def with_check(fault: DataError) -> DataError:
+    """Return the fault that a run states, with the command that tries other orders where dates are not read.
+
+    Privacy: it adds the same words whatever the rows hold.
+    """
+    if f"must hold {DATES[0]} in every row" not in fault.rule:
+        return fault
+    return DataError(fault.column, f"{fault.rule}{OTHERWISE}", fault.faults, fault.also)
 
 
 def with_order(fault: DataError, source: str | Path | Query, schema: Schema, batch_rows: int) -> DataError:

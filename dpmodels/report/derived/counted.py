@@ -44,8 +44,8 @@ SEVERAL = (
 HALVES = "the release counts {name} in cells that hold nulls among values"
 NULL = "null"
 INSIDE = 0.5
-"""Part of the standard deviation of the values in a cell by which their mean may be another one in a group, or beside
-values of another column: a measured rule, and no proof (benchmarks.groups, benchmarks.derived)."""
+"""Part of the standard deviation of the values in a cell by which their mean may be another one beside those of another
+column: a measured rule, and no proof (benchmarks.derived)."""
 ALIKE = 1e-9
 """Part of what a formula gives up to which a difference is one of rounding."""
 
@@ -238,6 +238,28 @@ def tails_joined(table: NoisyTable, names: Collection[str], values: CellValues) 
             starts = np.flatnonzero(np.diff(place, prepend=-1))
             counts, variances = (np.add.reduceat(one, starts, axis=axis) for one in (counts, variances))
     return replace(table, counts=counts, stddev=np.sqrt(variances), cells_of=tuple(cells_of))
+
+
+def parts_of_totals(table: NoisyTable, one: NoisyTable) -> tuple[Floats, Floats] | None:
+    """Spread how many rows each cell of a column has, and the variance of that, over the cells of a table beside it.
+
+    None where the column's own cells do not make up those of the table. Shapes: [cells of the table] each.
+
+    Args:
+        table: of the column and others.
+        one: of the column alone.
+    """
+    axis, (fine,) = table.names.index(one.names[0]), one.cells_of
+    merge, size = table.cells_of[axis], table.counts.shape[axis]
+    place = np.zeros(one.counts.size, dtype=np.int64)
+    place[fine] = merge
+    if (place[fine] != merge).any():
+        return None
+    variances = np.broadcast_to(np.square(one.stddev), one.counts.shape)
+    shape = [size if other == axis else 1 for other in range(len(table.names))]
+    along = (np.bincount(place, each, size).reshape(shape) for each in (one.counts, variances))
+    counts, noise = (np.broadcast_to(each, table.counts.shape).ravel() * size / table.counts.size for each in along)
+    return counts, noise
 
 
 def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:

@@ -24,6 +24,8 @@ from dpmodels.report.noisy_tables import PARTS, Counted, Counts
 
 NUMBERS = ("low", "high", "mean", "stddev")
 """What is said of the values in a cell of a column of numbers or dates."""
+TOTALS = ("total", "total_variance")
+"""What a cell has of the rows of its group, as all tables tell these, and of the variance of their noise."""
 DAY = "D"
 SECONDS = {DAY: 86_400, "h": 3600, "m": 60, "s": 1}
 """Seconds of each tick of dates, by numpy's name for it."""
@@ -133,6 +135,8 @@ def _beside(
             columns[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
     if cells.ends is not None:
         columns |= _between(columns, apart(f"{column}_mean", names), apart(f"{column}_stddev", names), cells.ends)
+    if cells.totals is not None:
+        columns |= {apart(name, names): pa.array(one) for name, one in zip(TOTALS, cells.totals, strict=True)}
     ordered = sorted(columns, key=lambda name: names.index(name) if name in names else len(names))
     return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names)), cells.merged
 

@@ -1,8 +1,11 @@
 """Means of groups from the cells of released tables, each with its error and the reason to distrust it.
 
-With c the count of a cell, s the standard deviation of its noise, m and d the mean and the standard deviation of the
-values in it, the mean of a group is sum c m / sum c. It is off by the noise, sqrt(sum (s (m - mean))^2) / sum c, and by
-where values lie inside a cell, sqrt(sum (c d / 2)^2) / sum c; derived/counted.py says what a formula of several adds.
+Let c be the count of a cell, s the standard deviation of its noise, and m and d the mean and the standard deviation of
+the values in it. All released tables together tell the rows n of a group, within t, better than the cells of one do.
+With u the mean of m weighed by s^2, the mean of the group is u + sum c (m - u) / n, of which nothing depends on the
+noise that all cells share. It is off by the noise, sqrt(sum (s (m - u))^2 + (t (mean - u))^2) / n, and by where values
+lie inside a cell, sqrt(sum (.6 c d)^2) / n; derived/counted.py says what a formula of several adds. Where n is the sum
+of c, this is sum c m / sum c.
 
 Privacy: post-processing of released counts and public noise scales.
 """
@@ -15,13 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dpmodels.contract.columns import Derived, Discrete, copy_of
 from dpmodels.errors import Unsuitable
-from dpmodels.report.derived.counted import INSIDE
-from dpmodels.report.groups.cells import apart
+from dpmodels.report.groups.cells import TOTALS, apart
 from dpmodels.report.numbers import STANDS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+INSIDE = 0.6
+"""Part of the standard deviation of the values in a cell by which their mean may be another one in a group: a measured
+rule, and no proof (benchmarks.groups)."""
 INTERVAL = 1.96
 """Standard errors on each side of a mean within which the real one lies in nineteen releases of twenty."""
 ERRORS = ["within", "standard_error", "noise", "inside"]
@@ -55,11 +60,13 @@ class Names:
     shift: str
     count: str
     error: str
+    total: str = "total"
+    variance: str = "total_variance"
 
     @classmethod
     def of(cls, column: str, columns: Sequence[str]) -> "Names":
         """Name the figures of a column beside those of all columns of a table."""
-        of_cells = (f"{column}_mean", f"{column}_stddev", f"{column}_shift", "count", "standard_error")
+        of_cells = (f"{column}_mean", f"{column}_stddev", f"{column}_shift", "count", "standard_error", *TOTALS)
         return cls(*(apart(name, columns) for name in of_cells))
 
 
@@ -108,7 +115,8 @@ def means_of_groups(tables: "Mapping[str, pd.DataFrame]", heads: Sequence[str], 
     for cells in tables.values():
         counted = cells.dropna(subset=names.mean)
         is_dated = not _is_numeric(counted[names.mean])
-        terms.append(_term(counted.set_index([*heads]), names)._replace(are_all=len(counted) == len(cells)))
+        are_all = len(counted) == len(cells)
+        terms.append(_term(counted.set_index([*heads]), names, are_all)._replace(are_all=are_all))
     return Measured(_added(terms, column), list(zip(tables, terms, strict=True)), is_dated)
 
 
@@ -201,8 +209,12 @@ def _added(terms: Sequence[Term], column: str) -> Term:
     return Term(whole, sum(one.least for one in terms), sum(one.most for one in terms))
 
 
-def _term(cells: "pd.DataFrame", names: Names) -> Term:
-    """Sum cells up by the groups that are their index; of dates in seconds."""
+def _term(cells: "pd.DataFrame", names: Names, are_all: bool = False) -> Term:
+    """Sum cells up by the groups that are their index; of dates in seconds.
+
+    Where cells have all rows of a group, and how many these are is known better than by the cells, that is what counts:
+    the noise of the mean is then that of how the rows are spread over the cells, about the middle of its own.
+    """
     import pandas as pd
 
     value, stddev, shift, count, error = names.mean, names.stddev, names.shift, names.count, names.error
@@ -213,14 +225,21 @@ def _term(cells: "pd.DataFrame", names: Names) -> Term:
     def sums(amounts: "pd.Series[float]") -> "pd.Series[float]":
         return amounts.groupby(level=cells.index.names, observed=True, sort=False).sum()
 
-    records = sums(cells[count])
-    known = records.where(records > STANDS * sums(cells[error] ** 2) ** 0.5)
-    mean = sums(cells[count] * cells[value]) / known
-    noise = sums((cells[error] * (cells[value] - mean.reindex(cells.index))) ** 2) ** 0.5 / known
+    variances = cells[error] ** 2
+    records, off = sums(cells[count]), sums(variances) ** 0.5
+    middle = (sums(variances * cells[value]) / sums(variances)).fillna(0.0)
+    if are_all and names.total in cells:
+        records, off = sums(cells[names.total]), sums(cells[names.variance]) ** 0.5
+    known = records.where(records > STANDS * off)
+    apart_by = cells[value] - middle.reindex(cells.index)
+    about = sums(cells[count] * apart_by) / known
+    mean = middle + about
+    noise = (sums(variances * apart_by**2) + (off * about) ** 2) ** 0.5 / known
     inside = sums((INSIDE * cells[count].clip(lower=0) * cells[stddev]) ** 2) ** 0.5 / known
     moved = sums(cells[count].clip(lower=0) * cells[shift]) / known if shift in cells else 0.0 * known
-    groups = pd.DataFrame({"count": records, "mean": mean, "noise": noise, "inside": inside, "shift": moved})
-    groups["off"] = sums(cells[error] ** 2) ** 0.5
+    groups = pd.DataFrame(
+        {"count": records, "mean": mean, "noise": noise, "inside": inside, "shift": moved, "off": off}
+    )
     return Term(groups, float(cells[value].min()), float(cells[value].max()))
 
 
