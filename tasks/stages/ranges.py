@@ -211,14 +211,8 @@ def _labelled(
     last = len(limits) - 2
     places = pd.Series(limits.searchsorted(middle.fillna(least), side="right") - 1, cells.index)
     places = places.mask(middle == limits.iloc[-1], last)
-    for place in range(last + 1) if hasattr(edges, "__len__") else ():
-        start, end = limits.iloc[place], limits.iloc[place + 1]
-        if not (places[is_value] == place).any() and start < most and end > least:
-            between = f"from {_written(start, column)} to {_written(end, column)}"
-            counted = f'`marginals(run, "{name}")` has the ranges that are counted'
-            raise Unsuitable(
-                f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
-            )
+    if hasattr(edges, "__len__"):
+        _check_counted(name, limits, places[is_value], (least, most), column)
     kept = ~is_value | places.between(0, last)
     is_cut = _are_cut(limits, cells[low][is_value], cells[high][is_value])
     left_out = tuple(bool((is_value & beyond).any()) for beyond in (places < 0, places > last))
@@ -231,6 +225,24 @@ def _labelled(
     for figure, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
         cells.loc[values, figure] = ranges[values].map(figures)
     return cells, bands
+
+
+def _check_counted(
+    name: str, limits: "pd.Series[Any]", places: "pd.Series[Any]", ends: tuple[Any, Any], column: Any
+) -> None:
+    """Refuse a range between the least and the most value in which no cell has its middle; ``places`` has its range.
+
+    Raises:
+        Unsuitable: there is such a range.
+    """
+    for place in range(len(limits) - 1):
+        start, end = limits.iloc[place], limits.iloc[place + 1]
+        if not (places == place).any() and start < ends[1] and end > ends[0]:
+            between = f"from {_written(start, column)} to {_written(end, column)}"
+            counted = f'`marginals(run, "{name}")` has the ranges that are counted'
+            raise Unsuitable(
+                f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
+            )
 
 
 def _are_cut(limits: "pd.Series[Any]", lows: "pd.Series[Any]", highs: "pd.Series[Any]") -> bool:
