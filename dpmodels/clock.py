@@ -37,10 +37,21 @@ def with_counted_times(keys: Mapping[str, Any]) -> dict[str, Any]:
     kind = TIME.fullmatch(dtype) if isinstance(dtype := keys.get("dtype"), str) else None
     counted = dict(keys)
     for key in ("min", "max") if kind else ():
-        if isinstance(text := keys.get(key), str) and (parts := WRITTEN.fullmatch(text)):
-            hours, minutes, seconds = (int(part or 0) for part in parts.groups())
-            counted[key] = (HOUR * hours + MINUTE * minutes + seconds) * TICKS[kind[1]]  # type: ignore[index]
+        if isinstance(text := keys.get(key), str) and WRITTEN.fullmatch(text):
+            counted[key] = counted_time(text, TICKS[kind[1]])  # type: ignore[index]
     return counted
+
+
+def counted_time(text: str, clock: int) -> int:
+    """Return a time of day such as "08:00" in ticks since midnight. Units: ``clock`` a second.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if (parts := WRITTEN.fullmatch(text)) is None:
+        raise ValueError("a time of day is written as 08:00 or 08:00:30")
+    hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    return (HOUR * hours + MINUTE * minutes + seconds) * clock
 
 
 def duration(ticks: float, clock: int) -> str:

@@ -158,15 +158,17 @@ def means(
     The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. The mean of
     all rows is the report's, where it states one with its error, which is not told apart into ``noise`` and ``inside``.
     A mean that noise puts a little beyond all values of the column is set to the nearest of them.
+    ``attrs["value"]`` is the category that shares are of. ``attrs["notes"]``, printed below the frame, say so, which
+    bands begin or end elsewhere than asked, and what lies beyond all edges.
 
     Args:
         run: the run's name, or its result.
         column: of numbers or dates, or a boolean; of categories with ``value``.
         by: the column, or the columns, whose values make the groups; None makes none. A dictionary joins the ranges of
             numbers or dates: ``{"age": [0, 18, 65, 105], "ward": None}``, each from an edge up to the next one, or
-            ``{"age": 10}``, a width. A counted range goes where its middle lies: ``age_low`` and ``age_high`` say what
-            was joined. What lies beyond the edges is left out. Of categories it joins those of each list:
-            ``{"ward": [["north", "south"]]}``; the others stay by themselves.
+            ``{"age": 10}``, a width; times of day are edges as ``"08:00"``. A counted range goes where its middle lies:
+            ``age_low`` and ``age_high`` say what was joined. What lies beyond the edges is left out. Of categories it
+            joins those of each list: ``{"ward": [["north", "south"]]}``; others stay alone.
         value: the category whose share is asked for.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
@@ -176,4 +178,5 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    return Listing(means_of(run_of(run, home), column, by, value))
+    made = means_of(run_of(run, home), column, by, value)
+    return Listing(made).__finalize__(made)

@@ -54,7 +54,9 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
 
     ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
     ``rules[~rules["success"]]``, where ``advice`` says of a formula by how much raw rows differ from it, and what to
-    write; it is empty elsewhere. Of raw rows, the last lines say what ``outside`` leaves out or changes.
+    write; it is empty elsewhere. Of raw rows, the last lines say what ``outside`` leaves out or changes. A synthetic
+    file is read with points and ISO dates, or where it cannot be as the schema's ``text`` says: ``attrs["notes"]`` then
+    say so.
 
     Args:
         data: a hand-off, a path or a URI of files, or rows in memory; of a tree of tables a dictionary of frames.
@@ -77,7 +79,10 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         gate = check_hand_off(place, file, raw)
     frame = Listing(_judged(gate), columns=["column", "rule", "success", "failing_rows", "rows", "advice"])
-    return frame.astype({"failing_rows": "Int64", "rows": "Int64"})
+    frame = frame.astype({"failing_rows": "Int64", "rows": "Int64"})
+    if gate.form is not None:
+        frame.attrs["notes"] = [f"the table is read with {gate.form.in_words}, as `text` in the schema says"]
+    return frame
 
 
 def _judged(gate: "Verdicts") -> Iterator[tuple[str | None, str, bool, int | None, int | None, str]]:

@@ -35,7 +35,7 @@ class Listing(pd.DataFrame):
         lines = rows_as_text([*map(str, groups), *map(str, self.columns)], rows)
         if between or not rows:
             lines.append(f"({between} rows between the first {AT_EACH_END} and the last)" if rows else "(no rows)")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.attrs.get("notes", ()))])
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, I
 from dpmodels.contract.documents import Documents
 from dpmodels.contract.implications import HELD
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.policies import Counted, Policies
@@ -62,7 +63,13 @@ class Outcome:
 
 
 class Verdicts:
-    """What has come of every rule of a contract, for a stream of batches that must keep them as a whole."""
+    """What has come of every rule of a contract, for a stream of batches that must keep them as a whole.
+
+    Attributes:
+        form: how the text of a synthetic table is written, as its schema says; None of one with points and ISO dates.
+    """
+
+    form: TextForm | None = None
 
     def __init__(self, contract: Schema | Documents | Tree, rules: Sequence[Rule], raw: bool = False) -> None:
         self.contract, self.raw, self.outcomes = contract, raw, tuple(map(Outcome, rules))

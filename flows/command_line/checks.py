@@ -17,8 +17,9 @@ def held_to(gate: Verdicts) -> str:
         why = ": it has every column of the schema" if are_known else "; --synthetic is for synthetic ones"
         return f"held to the rules for raw tables, as a run's data is{why}"
     names = sorted(dropped_from(gate.schema)) if isinstance(gate, Gate) else ()
+    form = f"; it is read with {gate.form.in_words}, as `text` in the schema says" if gate.form else ""
     return "held to the rules for synthetic tables" + (
-        f", which have no {', '.join(names)}" if names else "; --raw is for raw ones"
+        f", which have no {', '.join(names)}{form}" if names else f"; --raw is for raw ones{form}"
     )
 
 

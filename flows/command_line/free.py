@@ -85,7 +85,7 @@ def means(
         list[str] | None,
         typer.Option(
             help="Column whose values make groups; of a number in bands, as age=0,18,65,105 or age=10; of categories "
-            "joined by +, as ward=north+south."
+            "joined by +, as ward=north+south. Days and times of day make bands too, as at=08:00,12:30,20:00."
         ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="Category whose share is asked for.")] = None,
@@ -102,7 +102,8 @@ def means(
     """
     from flows.command_line.console import note
     from flows.command_line.named_run import run_named
-    from flows.command_line.show_means import moved_bands, show_means, without_nulls
+    from flows.command_line.show_means import show_means, without_nulls
+    from tasks.stages.bands import NOTES
     from tasks.stages.means import means, write_means
     from tasks.stages.ranges import groups_of
 
@@ -111,6 +112,7 @@ def means(
     groups = groups_of(by or ())
     stored_run = run_named(run, home)
     frame = means(stored_run, column, groups, value)
-    show_means(frame if out is None else write_means(frame, out, text), out, as_json)
-    for said in filter(None, (moved_bands(frame, groups), without_nulls(stored_run.plan.release.contract, column))):
+    contract = stored_run.plan.release.contract
+    show_means(frame if out is None else write_means(frame, out, text), out, as_json, contract, column)
+    for said in filter(None, (*frame.attrs.get(NOTES, ()), without_nulls(contract, column))):
         note(said)

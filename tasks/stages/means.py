@@ -29,6 +29,7 @@ from dpmodels.report.noisy_tables import Counted
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.bands import said_of
 from tasks.stages.csv_forms import write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
@@ -114,7 +115,9 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
-    return with_values(in_order(made, names, counted.columns), names, counted.columns)
+    made = with_values(in_order(made, names, counted.columns), names, counted.columns)
+    made.attrs = said_of(cells.attrs, column)
+    return made
 
 
 def _measured(
@@ -131,7 +134,7 @@ def _measured(
             cells = table.to_pandas(date_as_object=False)
             if bins:
                 sums = [one for one in (figures.count, figures.total, figures.variance) if one in cells]
-                cells = joined(cells, bins, columns, (*sums, figures.error))
+                cells = joined(cells, bins, columns, (*sums, figures.error), counted.columns)
             cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
             tables[term] = cells if names else cells.assign(**{OF_ALL: column})

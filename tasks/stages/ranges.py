@@ -3,14 +3,17 @@
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from datetime import date
+from datetime import date, time
 from itertools import pairwise
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dpmodels.clock import WRITTEN, clock_of, counted_time, has_seconds, time_of_day
 from dpmodels.errors import Unsuitable, near
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.groups.rates import YES
+from tasks.stages.bands import BANDS, VALUE, Bands
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,11 +68,11 @@ def _edges_in(word: str, text: str) -> object:
     try:
         return float(text) if len(parts) == 1 else [float(part) for part in parts]
     except ValueError:
-        if len(parts) > 1 and all(map(DAY.fullmatch, parts)):
+        if len(parts) > 1 and (all(map(DAY.fullmatch, parts)) or all(map(WRITTEN.fullmatch, parts))):
             return parts
     raise Unsuitable(
-        f"the edges in {word} are none: write numbers or days, as age=0,18,65 or seen=2020-01-01,2020-07-01; and join "
-        "categories by +, as ward=north+south"
+        f"the edges in {word} are none: write numbers, days or times of day, as age=0,18,65, "
+        "seen=2020-01-01,2020-07-01 or at=08:00,12:30,20:00; and join categories by +, as ward=north+south"
     )
 
 
@@ -132,26 +135,38 @@ def _is_width(one: object) -> bool:
 
 
 def joined(
-    cells: "pd.DataFrame", bins: Mapping[str, Any], names: Sequence[str], sums: tuple[str, ...]
+    cells: "pd.DataFrame",
+    bins: Mapping[str, Any],
+    names: Sequence[str],
+    sums: tuple[str, ...],
+    contracted: Mapping[str, Any] = MappingProxyType({}),
 ) -> "pd.DataFrame":
     """Join the cells of columns to ranges or groups of categories: counts add up, and their errors by their squares.
 
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
     An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
-    cells stay apart from each other, and ``sums`` the names of what adds up, the last of which is a standard error.
+    cells stay apart from each other, and ``sums`` the names of what adds up, the last of which is a standard error;
+    ``contracted`` are the columns of the schema, which say of what times of day are counted in. ``attrs`` of the result
+    have the bands.
     """
     from dpmodels.report.groups.cells import apart
 
+    bands = dict[str, Bands]()
     for name, edges in bins.items():
         ends = tuple(apart(f"{name}_{end}", names) for end in ("low", "high"))
-        cells = _labelled(cells, name, edges, ends) if leaves_out(edges) else _in_groups(cells, name, edges, ends)
+        if leaves_out(edges):
+            cells, bands[name] = _labelled(cells, name, edges, ends, contracted.get(name))
+        else:
+            cells = _in_groups(cells, name, edges, ends)
     error = sums[-1]
     cells = cells.assign(**{error: cells[error] ** 2})
     others = [one for one in cells if one not in (*names, *sums)]
     how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
     whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
-    return whole.assign(**{error: whole[error] ** 0.5})
+    whole = whole.assign(**{error: whole[error] ** 0.5})
+    whole.attrs[BANDS] = bands
+    return whole
 
 
 def leaves_out(joined_by: Any) -> bool:
@@ -183,8 +198,13 @@ def _in_groups(
     return cells.assign(**{name: cells[name].astype(object).map(lambda one: called[str(one)])})
 
 
-def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...]) -> "pd.DataFrame":
-    """Give each cell the label and the bounds of its range; ``ends_of`` names the bounds."""
+def _labelled(
+    cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, ...], column: Any = None
+) -> "tuple[pd.DataFrame, Bands]":
+    """Give each cell the label and the bounds of its range, and say of the bands where they begin and end.
+
+    ``ends_of`` names the bounds; ``column`` is that of the schema, which counts times of day where it has a clock.
+    """
     import pandas as pd
 
     low, high = ends_of
@@ -195,30 +215,59 @@ def _labelled(cells: "pd.DataFrame", name: str, edges: Any, ends_of: tuple[str, 
         )
     middle = cells[low] + (cells[high] - cells[low]) / 2
     least, most, is_value = cells[low].min(), cells[high].max(), middle.notna()
-    limits = _limits(name, edges, least, most)
+    limits = _limits(name, edges, least, most, clock_of(column))
     last = len(limits) - 2
     places = pd.Series(limits.searchsorted(middle.fillna(least), side="right") - 1, cells.index)
     places = places.mask(middle == limits.iloc[-1], last)
-    for place in range(last + 1) if hasattr(edges, "__len__") else ():
+    if hasattr(edges, "__len__"):
+        _check_counted(name, limits, places[is_value], (least, most), column)
+    kept = ~is_value | places.between(0, last)
+    is_cut = _are_cut(limits, cells[low][is_value], cells[high][is_value])
+    left_out = tuple(bool((is_value & beyond).any()) for beyond in (places < 0, places > last))
+    cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
+    ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
+    begins, stops = ([_written(one, column) for one in ends[end]] for end in ("low", "high"))
+    written = [f"{one} to {other}" for one, other in zip(begins, stops, strict=True)]
+    bands = Bands(tuple(begins), stops[-1] if stops else "", is_cut, *left_out)
+    cells[name] = cells[name].astype(object)
+    for figure, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
+        cells.loc[values, figure] = ranges[values].map(figures)
+    return cells, bands
+
+
+def _check_counted(
+    name: str, limits: "pd.Series[Any]", places: "pd.Series[Any]", ends: tuple[Any, Any], column: Any
+) -> None:
+    """Refuse a range between the least and the most value in which no cell has its middle; ``places`` has its range.
+
+    Raises:
+        Unsuitable: there is such a range.
+    """
+    for place in range(len(limits) - 1):
         start, end = limits.iloc[place], limits.iloc[place + 1]
-        if not (places[is_value] == place).any() and start < most and end > least:
-            between = f"from {_written(start)} to {_written(end)}"
+        if not (places == place).any() and start < ends[1] and end > ends[0]:
+            between = f"from {_written(start, column)} to {_written(end, column)}"
             counted = f'`marginals(run, "{name}")` has the ranges that are counted'
             raise Unsuitable(
                 f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
             )
-    kept = ~is_value | places.between(0, last)
-    cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
-    ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
-    written = [f"{_written(one)} to {_written(other)}" for one, other in zip(ends["low"], ends["high"], strict=True)]
-    cells[name] = cells[name].astype(object)
-    for column, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
-        cells.loc[values, column] = ranges[values].map(figures)
-    return cells
 
 
-def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
-    """Return the limits of ranges: those that were given, or multiples of a width."""
+def _are_cut(limits: "pd.Series[Any]", lows: "pd.Series[Any]", highs: "pd.Series[Any]") -> bool:
+    """Tell whether a limit lies within a cell, which is joined whole to one of the ranges beside it.
+
+    Whole numbers end below where the next cell begins, others there; the last cell ends with the values of the column.
+    """
+    starts, most = {*lows}, highs.max()
+    inside = (
+        ((lows < one) & ((highs > one) | ((highs == one) & (one not in starts and one != most)))).any()
+        for one in limits
+    )
+    return any(map(bool, inside))
+
+
+def _limits(name: str, edges: Any, least: Any, most: Any, clock: int = 0) -> "pd.Series[Any]":
+    """Return the limits of ranges: those that were given, or multiples of a width. Units: ``clock`` ticks a second."""
     import pandas as pd
 
     is_dated = isinstance(least, pd.Timestamp)
@@ -227,13 +276,15 @@ def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
             if is_dated and not all(isinstance(edge, date) or DAY.fullmatch(str(edge)[:10]) for edge in edges):
                 raise ValueError
             if not is_dated:
-                return pd.Series([float(edge) for edge in edges])
+                are_times = clock and all(isinstance(edge, str | time) for edge in edges)
+                return pd.Series([float(counted_time(str(e), clock) if are_times else e) for e in edges])
             limits = pd.to_datetime(list(edges))
             if limits.tz is not None:
                 raise ValueError
             return pd.Series(limits)
         except (ValueError, TypeError, OverflowError, AttributeError):
-            kind = "days, as '2020-01-31'" if is_dated else "numbers"
+            numbers = "times of day, as '08:00', or numbers" if clock else "numbers"
+            kind = "days, as '2020-01-31'" if is_dated else numbers
             raise Unsuitable(f"the edges of {name} must be {kind}") from None
     first, last = (0, MOST_BINS + 1) if is_dated else (math.floor(least / edges), math.floor(most / edges) + 1)
     if last - first > MOST_BINS:
@@ -241,8 +292,10 @@ def _limits(name: str, edges: Any, least: Any, most: Any) -> "pd.Series[Any]":
     return pd.Series([place * float(edges) for place in range(first, last + 1)])
 
 
-def _written(value: Any) -> str:
-    """Write an end of a range; of a moment the day."""
+def _written(value: Any, column: Any = None) -> str:
+    """Write an end of a range; of a moment the day, and of a column with a clock the time of day."""
+    if clock := clock_of(column):
+        return time_of_day(value, clock, has_seconds(column))
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)[:10]
 
 
@@ -275,6 +328,7 @@ def with_shares(
     texts = cells[column].astype(object)
     known = texts.map({one: float(one == asked) for one in labels})
     cells[figures[0]], cells[figures[1]] = known.astype(float), 0.0
+    cells.attrs[VALUE] = asked
     return cells
 
 

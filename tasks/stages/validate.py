@@ -45,6 +45,11 @@ from tasks.stages.sample import rows_of
 from tasks.stages.stage import stage
 
 BATCH_ROWS = 65_536
+NEITHER = (
+    "; the file was read with decimal points and ISO dates, and then as `text` in the schema says, and can be read in "
+    "neither form"
+)
+"""Ends what is said of a synthetic file that no form fits."""
 
 
 @stage("validate", sensitive=False)
@@ -173,13 +178,7 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
             return check_raw_rows(str(data), table_of(contract), BATCH_ROWS)
         if contract.is_table and not contract.users and raw:
             return check_raw(str(data), contract, BATCH_ROWS)
-        try:
-            contract = with_forms(contract, {}) if contract.is_table and (contract.users or not raw) else contract
-            contract = without_helpers(contract)
-            with as_parquet(data, contract) as table:
-                return _checked(table, contract, None)
-        except DataError as fault:
-            raise with_check(with_others(fault, faults_of(str(data), contract))) from None
+        return _check_made(data, contract)
     manifest = read_manifest(folder)
     if manifest.part or manifest.clients is not None:
         holds = "embeddings that were made one by one" if manifest.clients is None else "the classifier of a federation"
@@ -190,6 +189,34 @@ def check_hand_off(data: str | Path, schema_file: Path | None, raw: bool | None 
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("", f"{folder} has no report.json that can be read") from None
     return _checked(folder / MADE["sample"], without_helpers(contract), rows)
+
+
+def _check_made(data: str | Path, contract: Contract) -> Verdicts:
+    """Check a table that was made: text is read with points and ISO dates, or else as its schema's ``text`` says.
+
+    All rows are read in one form or in the other; of a file that can be read in neither, the faults are those of the
+    form in which fewer columns are wrong.
+
+    Raises:
+        DataError: see above.
+    """
+    form = contract.text if contract.is_table and not contract.users else None
+    faults = list[DataError]()
+    for each in (None,) if form is None else (None, form):
+        reading = without_helpers(with_forms(contract, {"": each} if each else {}) if contract.is_table else contract)
+        try:
+            with as_parquet(data, reading) as table:
+                verdicts = _checked(table, reading, None)
+        except DataError as fault:
+            faults.append(with_check(with_others(fault, faults_of(str(data), reading))))
+        else:
+            verdicts.form = each
+            return verdicts
+    fewest = min(faults, key=lambda fault: len(fault.faults))
+    if form is None or str(faults[0]) == str(faults[1]):  # what is wrong is not how numbers and dates are written
+        raise fewest
+    *others, last = fewest.faults or ("",)
+    raise DataError(fewest.column, f"{fewest.rule}{NEITHER}", [*others, f"{last}{NEITHER}"] if last else ())
 
 
 def _seems_raw(data: str, contract: Contract) -> bool:

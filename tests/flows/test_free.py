@@ -428,6 +428,10 @@ def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home)
     wards = nacre.marginals(name, "ward", home=home).set_index("ward")["count"]
     north = nacre.means(name, "ward", value="north", home=home)
     assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum())
+    assert (means.attrs["value"], north.attrs["value"]) == ("yes", "north")
+    code, out, err = run_cli("means", name, "sick", "--by", "age=0,41.5", "--home", home, "--json")
+    assert code == 0 and {one["value"] for one in json.loads(out)} == {"yes"}
+    assert "the share of rows whose sick is yes" in err and "beyond the edges is left out: age above" in err
     assert north["count"][0] == pytest.approx(wards.sum())
     for column, value, says in (
         ("ward", None, "value='CATEGORY' asks for the share of one"),

@@ -69,6 +69,29 @@ def test_a_german_file_is_read_as_the_page_says(tmp_path: Path, monkeypatch: pyt
     assert "503" not in err and "31.12.2021" not in err
 
 
+def test_a_synthetic_file_is_read_as_iso_or_else_as_the_schema_says(tmp_path: Path) -> None:
+    (schema := tmp_path / "visits.yaml").write_text(SCHEMA + TEXT)
+    lines = GERMAN.replace("visit;", "").splitlines()
+    german = "\n".join([lines[0], *(line.partition(";")[2] for line in lines[1:])])
+    plain = "admitted,age,fee,ward\n2021-12-31,30,4503.83,Süd\n,32,,Ost\n"
+    both = "admitted,age,fee,ward\n,32,1.234,Ost\n"
+    for text, form in ((german, "as 1.234,5, and dates as 31.12.2021"), (plain, ""), (both, "")):
+        (file := tmp_path / "made.csv").write_text(text)
+        (*_, note) = nacre.validate(file, schema, raw=False).attrs.get("notes", [""])
+        assert form in note and bool(note) == bool(form)
+    file.write_text(german)
+    code, _, err = run_cli("validate", file, "--schema", schema, "--synthetic")
+    assert code == 0 and "read with numbers as 1.234,5, and dates as 31.12.2021" in err, err
+    for text, says in (
+        (german.replace("4.503,83", "four"), r"^column fee: .*as 1\.234,5.* neither form$"),
+        (plain.replace("4503.83", "four"), r"^column fee: .*decimals have a point.* neither form$"),
+        (plain.replace("2021-12-31", "31.12.2021"), r"^column admitted: .* neither form$"),
+    ):
+        file.write_text(text)
+        with refused(DataError, says):
+            nacre.validate(file, schema, raw=False)
+
+
 QUICK = """model:
   method: pearl
   measurement: {frequencies: {count: 32}}

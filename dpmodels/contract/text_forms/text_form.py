@@ -98,6 +98,12 @@ class TextForm(Strict):
         return f"as {example}{between}{beside}"
 
     @property
+    def in_words(self) -> str:
+        """Say how numbers and dates are written where that is not as usual, with examples."""
+        numbers = [f"numbers {self.numbers_in_words}"] if self.is_of_numbers else []
+        return ", and ".join(numbers + [f"dates {self.dates_in_words}"] * self.is_of_dates)
+
+    @property
     def dates_in_words(self) -> str:
         """Say how dates are written, with examples."""
         formats = self.date_format or "%Y-%m-%d", self.datetime_format or "%Y-%m-%d %H:%M:%S"
