@@ -142,9 +142,8 @@ def means(
     ``by="cause"`` gives a row for each cause, nothing one for all rows. The mean of a boolean is the share of true,
     of yes and no that of yes, of other categories that of ``value``; of dates a moment, whose errors are durations.
 
-    - the group, in columns that are called as in the data, values and text as ``marginals`` has them, and of numbers
-      and dates its bounds; of all rows ``column`` names the column. Listed values keep the order of the schema, nulls
-      last;
+    - the group, in columns that are called as in the data, values as ``marginals`` has them, and of numbers and dates
+      its bounds; of all rows ``column`` names the column. Listed values keep the schema's order, nulls last;
     - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
       of twenty: 1.96 times its ``standard_error``;
     - ``count`` of these values, as released;
@@ -153,7 +152,7 @@ def means(
       means of all counted ranges, its error exceeds it, or what groups surely differ by, or the report says to use none
       of these;
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
-      may lie elsewhere in a cell than those of all groups, by a standard deviation of them in every cell.
+      may lie elsewhere in a cell than those of all groups.
 
     The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. The mean of
     all rows is the report's, where it states one with its error, which is not told apart into ``noise`` and ``inside``.
@@ -179,4 +178,6 @@ def means(
     from tasks.stages.means import means as means_of
 
     made = means_of(run_of(run, home), column, by, value)
-    return Listing(made).__finalize__(made)
+    listing = Listing(made)
+    listing.attrs = made.attrs
+    return listing
