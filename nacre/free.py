@@ -154,8 +154,8 @@ def means(
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups.
 
-    The interval is for the mean of the real rows. It says nothing of the people that they are a sample of. The mean of
-    all rows is the report's, where it states one with its error, which is not told apart into ``noise`` and ``inside``.
+    The interval is for the mean of the real rows, and says nothing of the people that they are a sample of. The mean of
+    all rows is the report's, where it states one, and its error is not told apart into ``noise`` and ``inside``.
     A mean that noise puts a little beyond all values of the column is set to the nearest of them.
     ``attrs["value"]`` is the category that shares are of. ``attrs["notes"]``, printed below the frame, say so, which
     bands begin or end elsewhere than asked, and what lies beyond all edges.
@@ -177,7 +177,4 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    made = means_of(run_of(run, home), column, by, value)
-    listing = Listing(made)
-    listing.attrs = made.attrs
-    return listing
+    return Listing.of(means_of(run_of(run, home), column, by, value))

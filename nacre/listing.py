@@ -18,6 +18,13 @@ NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype(), pa.bool_()
 class Listing(pd.DataFrame):
     """A frame whose columns are all shown, in lines of 80 letters as far as words allow; so is what is chosen of it."""
 
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> "Listing":
+        """Show a frame as a listing, with what is noted of it (``attrs``)."""
+        listing = cls(frame)
+        listing.attrs = frame.attrs
+        return listing
+
     @property
     def _constructor(self) -> type["Listing"]:
         return Listing
