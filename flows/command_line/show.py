@@ -15,6 +15,7 @@ from rich.table import Table
 from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
+from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
@@ -267,7 +268,7 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     """Print where a finished run's publishable report is; if ``out`` is named, render the report again to that file.
 
     Raises:
-        ArtifactError: the run has no report yet.
+        ArtifactError: the run has no report yet, or the file would lie in a hand-off.
     """
     from tasks.stages.validate import render_again
 
@@ -276,6 +277,8 @@ def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool)
     report = run.finished("validate")
     if report is None:
         raise ArtifactError(f"run {run.name} has no report yet; resume it first")
+    if out is not None and out.parent.joinpath(MANIFEST).exists():
+        raise ArtifactError(f"{out} would change a hand-off, whose manifest knows every file: name a file elsewhere")
     if out is not None:
         out.write_text(render_again(report), encoding="utf-8")
     page = out or report.path / "report.html"

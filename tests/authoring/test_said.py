@@ -270,6 +270,17 @@ def test_a_form_of_dates_in_words_settles_days_and_months_and_is_written_for_tex
     assert "text" not in yaml.safe_load(draft(tmp_path / "data.csv", True, given))  # a person's own stands elsewhere
 
 
+def test_years_beside_a_form_of_dates_are_bounds_of_dates(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("born,joined,year\n")
+    (tmp_path / "codes.md").write_text(
+        "| field | meaning |\n| --- | --- |\n| born | date of birth, dd/mm/yyyy, 2010 to 2015 |\n"
+        "| joined | joining the school, dd/mm/yyyy |\n| year | year of birth, 2010 to 2015 |\n"
+    )
+    columns = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))["columns"]
+    assert columns["born"]["type"] == columns["joined"]["type"] == "datetime" and columns["year"]["type"] == "integer"
+    assert [str(columns["born"][key]) for key in ("min", "max")] == ["2010-01-01", "2015-12-31"]
+
+
 def test_words_that_say_two_things_or_none_set_no_form_and_no_number_of_rows() -> None:
     assert date_format_in("DD.MM.YYYY or MM/DD/YYYY") == date_format_in("a day or a month") == ""
     assert not has_comma("1,2 or 0, 30, 65") and not has_comma("1,00 and 1.25") and has_comma("0,5 bis 1,5")

@@ -199,6 +199,8 @@ def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):
         r"<p[^>]*>These files may be sent and used once an officer signed.*?</p>", "", alone, flags=re.DOTALL
     )
     assert (tmp_path / "again.html").read_text().split() == alone.split() != whole.split()
+    code, _, err = run_cli("report", run, "--home", home, "--out", hand_off / "report.html")
+    assert code == 1 and "would change a hand-off" in err and (hand_off / "report.html").read_text() == whole
     assert run_cli("verify", hand_off)[0] == 3
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dpmodels.authoring.documents.forms import date_format_in
 from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
@@ -98,6 +99,7 @@ FEW, MANY, SHORT = 3, 4, 3
 BRACKETS = re.compile(r"\s*\([^()]*\)")
 LONGEST = 1000
 """Letters of a description that is read; a longer one is a text."""
+YEAR = re.compile(r"(?<![\d.,])(?:1[89]|20)\d\d(?![\d.,])")
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -121,6 +123,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     cells = list(dict.fromkeys(_cells(words)))
     if not cells and (bare_words := BRACKETS.sub("", words)) != words:
         cells = [Cell(one.heading, one.text, False) for one in dict.fromkeys(_cells(bare_words))]
+    cells = _of_dates(words, cells)
     typed = [cell for cell in cells if cell.heading == "type"]
     types = {kind_of(cell.text) or cell.text for cell in typed}
     row = row | {"type": typed[0].text} if len(types) == 1 and not row.get("type", "").strip() else row
@@ -134,6 +137,17 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     if not bounds or len({cell.heading for cell in bounds}) < len(bounds):
         return row
     return row | {cell.heading: cell.text for cell in bounds} | ({"unsure": words} if is_length or not is_sure else {})
+
+
+def _of_dates(words: str, cells: list[Cell]) -> list[Cell]:
+    """Return what a description says as that of dates, where it says how these are written."""
+    if not date_format_in(words) or any(cell.heading in ("type", "values") for cell in cells):
+        return cells
+    years = [YEAR.findall(cell.text) for cell in cells if cell.heading == "range"]
+    if not cells or len(cells) > 1 or [len(each) for each in years] != [2]:
+        return cells or [Cell("type", "date")]
+    low, high = years[0]
+    return [Cell("type", "date"), Cell("min", f"{low}-01-01"), Cell("max", f"{high}-12-31")]
 
 
 def _is_qualified(words: str) -> bool:
