@@ -240,7 +240,7 @@ class Counted:
                 try:
                     table = tails_joined(self.rules.cleared(of[1]), names_in(term), self.values)
                     moments = self.moments(term, table)
-                except Unsuitable:
+                except (Unsuitable, ValueError, ArithmeticError):
                     continue
                 has_nulls |= bool(np.isnan(moments.mean).any())
                 tried += [one] if (one := mean_of(table, moments)) else []

@@ -155,7 +155,8 @@ class Rules:
     def _rounding(self, name: str) -> float:
         """Return by how much what a column is computed by may be off for being rounded, with what float64 adds."""
         column, followed = self.columns[name], self.columns.get(self.columns[name].computed.strip())
-        kept = [one for one in (column.decimals, getattr(followed, "round", None)) if one is not None]
+        whole = 0 if getattr(followed, "dtype", None) == "int64" else None
+        kept = [one for one in (column.decimals, getattr(followed, "round", None), whole) if one is not None]
         return HALF * max((10.0**-one for one in kept), default=0.0)
 
     def _left(self, one: str, other: str, inside: Mask) -> Modelled | None:

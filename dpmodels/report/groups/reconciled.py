@@ -342,7 +342,10 @@ def agreeing(
             agreed.append({**one})
             continue
         before, error = one["mean"]["estimate"], stated[one["name"]][1]
-        after = float(reconciled(every, {}, columns, of_all).groups["mean"].iloc[0])
+        try:  # no mean is worth a hand-off that was paid for
+            after = float(reconciled(every, {}, columns, of_all).groups["mean"].iloc[0])
+        except (ValueError, ArithmeticError):
+            after = before
         moved = min(max(after, before - error), before + error)
         agreed.append({**one, "mean": {**one["mean"], "estimate": beside(moved, error)}})
     return agreed
