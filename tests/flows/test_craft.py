@@ -68,9 +68,10 @@ def test_the_help_of_no_command_imports_anything_heavy_or_takes_half_a_second():
     asked += "    assert 'Example' in out.getvalue(), words\n"
     asked += f"print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))"
     assert run_child(asked)[1] == "\n"
+    libraries = min(run_child("import typer, pydantic, yaml, rich.table")[0] for _ in range(3))  # how slow a machine is
     for words in (["ledger", "open"], ["synthesize"], ["sample"]):
         seconds = [run_child("from flows.command_line.app import main; main()", *words, "--help")[0] for _ in range(3)]
-        assert min(seconds) < 0.5
+        assert min(seconds) < max(0.5, 3 * libraries)
 
 
 def test_the_version_and_the_completion_of_a_shell(monkeypatch):

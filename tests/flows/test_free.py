@@ -411,7 +411,8 @@ def test_the_mean_of_a_boolean_is_the_share_of_true(home):
     known = means["mean"].notna()
     assert (known[means.reason == ""]).all() and (means.reason[~known] != "").all()
     shares = counts[True] / (counts[True] + counts[False])
-    assert np.allclose(means["mean"][known], shares[means.index[known]]) and (means.inside.dropna() == 0).all()
+    off = (means["mean"] - shares)[known].abs()
+    assert (off <= means.within[known]).all() and (means.inside.dropna() == 0).all()
     whole, one = nacre.marginals(name_of(home), "smoker", home=home), nacre.means(name_of(home), "smoker", home=home)
     assert len(one) == 1 and one["count"].iloc[0] == pytest.approx(whole["count"].sum())
 
@@ -455,16 +456,16 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
     assert (means.age_low[0], means.age_high.iloc[-1]) == (edges[0], edges[2]) and len(means) == 2
     for group, is_in in zip(means.itertuples(), (middle < edge, middle >= edge), strict=True):
         one = cells[is_in]
-        assert group.count == pytest.approx(one["count"].sum())
-        true = one[one.smoker]["count"].sum()
+        noise = (one.standard_error**2).sum() ** 0.5
+        assert abs(group.count - one["count"].sum()) < 4 * noise  # all tables tell of it, the cells of one are among them
         if not np.isnan(group.mean):
-            assert group.mean == pytest.approx(true / one["count"].sum())
-            square = (one.standard_error**2 * (one.smoker - group.mean) ** 2).sum()
-            assert group.noise == pytest.approx(square**0.5 / group.count)
+            share = one[one.smoker]["count"].sum() / one["count"].sum()
+            assert abs(group.mean - share) <= group.within and 0 < group.noise <= noise / group.count
     beyond = nacre.means(name, "smoker", by={"age": [-50, *edges]}, home=home)
     assert beyond.equals(means) and 1 < len(nacre.means(name, "smoker", by={"age": 20}, home=home)) < 8
     wide = nacre.means(name, "smoker", by={"age": np.int64(1000)}, home=home)
-    assert len(wide) == 1 and wide["count"][0] == pytest.approx(cells["count"].sum())
+    noise = (cells.standard_error**2).sum() ** 0.5
+    assert len(wide) == 1 and abs(wide["count"][0] - cells["count"].sum()) < 4 * noise
     by_both = nacre.means(name, "smoker", by={"ward": None}, home=home)
     assert by_both.equals(nacre.means(name, "smoker", by="ward", home=home))
     for by, says in (

@@ -60,7 +60,7 @@ def test_a_multiple_that_nearly_all_rows_keep_is_named_with_counts(formula: str,
 def test_a_check_of_raw_rows_says_it_and_a_run_does_not() -> None:
     schema = SCHEMA.format(formula="amount * percent / 10")
     checked = nacre.validate(table(), schema, raw=True)
-    assert "in 100 of 200 rows" in " ".join(checked.rule)
+    assert "in 100 of 200 rows" in " ".join(checked.advice)
     with pytest.raises(nacre.DataError) as caught:
         nacre.synthesize(table(), schema, epsilon=1, delta=1e-5)
     assert "100 of 200" not in str(caught.value) and "/ 10) / 10" not in str(caught.value)
