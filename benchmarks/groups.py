@@ -5,6 +5,9 @@ and every mean by a group that the report states is held against the real one. W
 twenty may be exceeded in 5 % of them. "relied on" are the means that the report has no reason to distrust. "stated" is
 what a mean is within, as a part of it, in the middle of all; "as a rule" the median of what is true by what is stated.
 
+"differences" are those of each two groups of one column, held to the root of the sum of the squares of what both means
+are within, of the means that are relied on.
+
 Three tables are made up. Rooms and hotels of "bills" have prices of their own, so that groups lie apart within a range
 of amounts; a bill is counted, and what is paid is derived: both are nights times price. An amount of "sales" has a long
 tail, which one kind has alone. Of "pay" three sums are counted beside, of which gross is base, overtime and bonus
@@ -13,6 +16,7 @@ together, and rules say who has neither of these.
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +41,7 @@ WORKLOADS = {
 """Numbers of which means are asked for, and the categories that they are asked by."""
 JOINT = {"bills": (("price", "nights", "hotel"), ("price", "nights", "room"))}
 """What is counted all together, so that a product of prices and nights has means by groups."""
-ALL, RELIED_ON, EXACT = "all", "relied on", 1e-6
+ALL, RELIED_ON, DIFFERENCES, EXACT = "all", "relied on", "differences", 1e-6
 """Which means are counted; and what a mean that a rule makes exact may be off by, which is its rounding."""
 
 
@@ -177,20 +181,21 @@ def table_of(name: str) -> tuple[pd.DataFrame, Schema]:
 
 
 class Outcome(NamedTuple):
-    """What a report states of the mean of a group, and what is true."""
+    """What a report states of the mean of a group, by how much it is above the real one, and the real one."""
 
     within: float
-    off: float
+    above: float
     mean: float
     reason: str
 
 
-def outcomes(name: str, epsilon: float, seed: int) -> Iterator[Outcome]:
-    """Release a table once, and yield each mean by a group that its report states beside the real one."""
+def outcomes(name: str, epsilon: float, seed: int) -> Iterator[list[Outcome]]:
+    """Release a table once, and yield the means by one column's groups that its report states beside the real ones."""
     frame, schema = table_of(name)
     facts, _, _ = released_facts(frame, schema, epsilon, seed)
     for one in facts.get("groups", ()):
         of_rows = frame[one["by"]].astype(str)
+        stated = []
         for group in one["groups"]:
             values = frame[one["column"]][of_rows.isin(group["labels"])]
             if (
@@ -199,7 +204,15 @@ def outcomes(name: str, epsilon: float, seed: int) -> Iterator[Outcome]:
                 and not any(label.endswith(" more") for label in group["labels"])
             ):
                 mean = float(values.mean())
-                yield Outcome(group["within"], abs(group["released"] - mean), mean, group["reason"])
+                stated.append(Outcome(group["within"], group["released"] - mean, mean, group["reason"]))
+        yield stated
+
+
+def differences(means: list[Outcome]) -> Iterator[Outcome]:
+    """Yield the difference of each two groups whose means are relied on."""
+    for one, other in combinations([mean for mean in means if not mean.reason], 2):
+        within = float(np.hypot(one.within, other.within))
+        yield Outcome(within, one.above - other.above, one.mean - other.mean, "")
 
 
 def main() -> None:
@@ -207,13 +220,15 @@ def main() -> None:
     releases = 1 if args.quick else args.releases
     table = Table(f"Stated and true errors of means by groups, epsilon={args.epsilon}, delta={DELTA}", HEAD, digits=2)
     for name in args.tables:
-        every = [one for seed in range(releases) for one in outcomes(name, args.epsilon, seed)]
-        for which in (ALL, RELIED_ON):
-            those = [one for one in every if which == ALL or not one.reason]
+        columns = [means for seed in range(releases) for means in outcomes(name, args.epsilon, seed)]
+        every = [one for means in columns for one in means]
+        relied = [one for one in every if not one.reason]
+        apart = [one for means in columns for one in differences(means)]
+        for which, those in ((ALL, every), (RELIED_ON, relied), (DIFFERENCES, apart)):
             if not those:
                 continue
             stated = np.array([one.within / abs(one.mean) for one in those if one.mean])
-            ratio = np.array([one.off / max(one.within, EXACT) for one in those])
+            ratio = np.array([abs(one.above) / max(one.within, EXACT) for one in those])
             figures = (100 * np.median(stated), 100 * (ratio > 1).mean(), *np.quantile(ratio, [0.5, 0.9]))
             table.add(name, which, len(those), *map(float, figures))
             print(table.markdown().splitlines()[-1], flush=True)

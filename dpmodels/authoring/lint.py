@@ -231,7 +231,7 @@ def load_draft(path: str | Path) -> tuple[str, Discovery]:
     if contract is None and not all(fault.message == WAITING for fault in faults):
         raise SchemaError(str(path), [fault for fault in faults if fault.message != WAITING])
     if contract is not None:
-        message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/schema.md)"
+        message = f"marks nothing with `{WORD}`, such as `values: {WORD}` or `min: {WORD}` (docs/discover.md)"
         raise SchemaError(str(path), [SchemaFault(0, "file", message)])
     data = read_yaml(text)
     checked = cast(Schema | Tree, _kind_of(data).model_validate(stand_in(data)))

@@ -45,7 +45,7 @@ ONE_ROW_EACH = (
 OF_DATES = "` keeps the order of two dates, but not how far apart they are"
 APART = (
     f"`{{rule}}{OF_DATES}, where that is less than a cell of either. Two columns keep it in place of this rule and of "
-    "{lower} (docs/schema.md#a-stay-between-two-dates): {name}: {{type: integer, min: {least}, "
+    "{lower} (docs/columns-that-depend.md#a-stay-between-two-dates): {name}: {{type: integer, min: {least}, "
     'max: {most}, computed: "{unit}s_between({lower}, {upper})"}}, and {lower}: '
     '{{type: derived, formula: "add_{unit}s({upper}, -{name})", min: {first}}}, or the other way round where many rows '
     'share one {lower}: derive {upper} by "add_{unit}s({lower}, {name})"'
@@ -58,7 +58,7 @@ PART = (
 IN_ORDER = (
     "no rule says in which order {names} come: if one is never before another, write so under `constraints`, as "
     "`{first} <= {second}`; otherwise synthetic rows may have them the other way round. If they are days and not years "
-    "apart, write the days between them instead (docs/schema.md#a-stay-between-two-dates)"
+    "apart, write the days between them instead (docs/columns-that-depend.md#a-stay-between-two-dates)"
 )
 WIDE = 1000
 """From which bound on whole numbers that begin at 0 are likely to be amounts."""

@@ -34,7 +34,7 @@ NOT_MEASURED = {
     "derived": (
         "`{name}` is derived, so it is not measured: name what it follows from; or, of numbers, have it counted "
         "beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, and name "
-        "`{name}_counted` (docs/schema.md#a-column-for-figures-alone)"
+        "`{name}_counted` (docs/columns-that-depend.md#a-column-for-figures-alone)"
     ),
 }
 """Why a column is not measured, and what to write, by its type."""

@@ -221,7 +221,7 @@ def weakest(report: Facts) -> dict[str, float]:
 
 MOVED_SHARE = (
     "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}; rules of the schema, "
-    'or the fit, moved it. Under "A weak fit", docs/how-do-i.md says what to write for the next release'
+    'or the fit, moved it. docs/weak-fit.md says what to write for the next release'
 )
 """What is said of a category whose rows a rule took away."""
 

@@ -65,7 +65,7 @@ TOGETHER = (
 NOT_BESIDE = (
     "the release counts {together} in no table together, which the mean of `{formula}` follows from: of the synthetic "
     "rows it has no known error; for the next release have it counted beside "
-    "(docs/schema.md#a-column-for-figures-alone)"
+    "(docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 
 

@@ -194,7 +194,7 @@ def test_a_format_beside_a_type_is_no_type(tmp_path: Path) -> None:
 def test_no_heading_means_two_things_and_the_page_lists_all() -> None:
     words = {meaning: [folded(word) for word in listed.split()] for meaning, listed in HEADINGS.items()}
     assert sum(len(set(each)) for each in words.values()) == len(MEANT)
-    page = Path("docs/schema.md").read_text().partition("## Appendix: words of a data dictionary")[2]
+    page = Path("docs/draft-a-schema.md").read_text().partition("## Appendix: words of a data dictionary")[2]
     for heading, words_of in (("Headings of a data dictionary", HEADINGS), ("Words for types", TYPE_WORDS)):
         table = page.partition(f"| {heading} |")[2].partition("\n\n")[0]
         rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.MULTILINE))

@@ -23,7 +23,8 @@ from dpmodels.privacy import PrivacyUnit
 from tests.kit.every_kind import EVERY_KIND, make
 from tests.kit.support import run_cli
 
-PAGE = (Path(__file__).parents[2] / "docs" / "schema.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "schema.md").read_text()
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| `")]
 BASE = """
 name: visits
@@ -46,8 +47,11 @@ OF_RECIPES = """
   loan: {type: number, min: 100, max: 60000}
   rate: {type: number, min: 0.1, max: 20, round: 1}
   months: {type: integer, min: 12, max: 120}
+  kwh: {type: integer, min: 0, max: 9000}
+  contract: {type: categorical, values: [day, night]}
+  admitted: {type: datetime, min: 2015-01-01, max: 2024-12-31}
 """
-"""Columns that the page's recipes take for granted."""
+"""Columns that the recipes take for granted."""
 OF_FILE = [row for row in ROWS if len(row) == 3]
 OF_PARTS = [row for row in ROWS if len(row) == 4 and row[0].strip("`") in Schema.model_fields]
 OF_COLUMNS = [row for row in ROWS if len(row) == 4 and row not in OF_PARTS]
@@ -61,9 +65,14 @@ PARTS: dict[str, type[BaseModel]] = {
 }
 
 
+def fenced(language: str, page: str) -> list[str]:
+    """List the blocks of a page that are in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
 def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:
     assert [row[0] for row in OF_FILE] == [f"`{key}`" for key in Schema.model_fields if key != "discovered"]
-    assert "`discovered` has the charge" in PAGE  # which a command writes, and nobody by hand
+    assert "`discovered` has the charge" in (DOCS / "discover.md").read_text()  # which a command writes, and nobody by hand
     keys = {(name, key) for name, model in PARTS.items() for key in model.model_fields}
     assert {(row[0].strip("`"), row[1].strip("`")) for row in OF_PARTS} == keys - {("unit", "kind")}  # of documents
     told = [(kind, row[0].strip("`")) for row in OF_COLUMNS for kind in row[1].split(", ")]
@@ -95,18 +104,36 @@ def test_every_example_of_a_key_of_a_column_is_right(row: list[str]) -> None:
 
 
 def test_the_schemas_of_the_page_have_no_faults(tmp_path: Path) -> None:
-    claims, block, *recipes = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    claims, block = fenced("yaml", PAGE)
     (tmp_path / "claims.yaml").write_text(claims)
     assert not lint(tmp_path / "claims.yaml")
     (tmp_path / "claims.csv").write_text(CLAIMS)
     assert run_cli("validate", tmp_path / "claims.csv", "--schema", tmp_path / "claims.yaml")[0] == 0
     (tmp_path / "s.yaml").write_text(block)
     assert lint(tmp_path / "s.yaml") == []
-    assert len(recipes) == 4
+
+
+def test_the_recipes_of_columns_that_depend_have_no_faults(tmp_path: Path) -> None:
+    *recipes, _ = fenced("yaml", (DOCS / "columns-that-depend.md").read_text())
+    assert len(recipes) == 8
     for recipe in recipes:
-        beside = "" if "  admitted:" in recipe else "  admitted: {type: datetime, min: 2015-01-01, max: 2024-12-31}\n"
-        (tmp_path / "recipe.yaml").write_text(f"name: x\n{recipe}{OF_RECIPES}{beside}")
+        columns = yaml.safe_load(recipe)["columns"]
+        beside = [line for line in OF_RECIPES.splitlines() if line.strip().partition(":")[0] not in columns]
+        (tmp_path / "recipe.yaml").write_text(f"name: x\n{recipe}" + "\n".join(beside))
         assert lint(tmp_path / "recipe.yaml") == [], recipe
+
+
+def test_the_schema_of_each_job_takes_the_lines_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "schemas-by-job.md").read_text()
+    jobs = list(zip(fenced("csv", page), fenced("yaml", page), strict=True))
+    assert len(jobs) == 5
+    for rows, schema in jobs:
+        Path("job.csv").write_text(rows)
+        Path("job.yaml").write_text(schema)
+        assert lint(Path("job.yaml")) == [], schema
+        code, out, err = run_cli("validate", "job.csv", "--schema", "job.yaml", "--raw")
+        assert code == 0, out + err
 
 
 class Editor(yaml.SafeLoader):
@@ -165,7 +192,8 @@ columns:
 
 
 def test_the_lint_asks_for_a_rule_of_a_table_without_any_and_the_one_on_the_page_holds(tmp_path: Path) -> None:
-    [(words, last)] = re.findall(r"`values: \[(.+?)\]`, write `(when ward = \w+ then age <\s18)`", PAGE)
+    page = (DOCS / "columns-that-depend.md").read_text()
+    [(words, last)] = re.findall(r"`values: \[(.+?)\]`, write `(when ward = \w+ then age < 18)`", page)
     ruled = WARDS.replace("columns:", f"constraints: [{' '.join(last.split())}]\ncolumns:")
     schema = parse(ruled)[0]
     assert isinstance(schema, Schema) and words in WARDS

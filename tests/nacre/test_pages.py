@@ -314,7 +314,7 @@ def refusals() -> list[list[str]]:
 
 @pytest.mark.nightly  # half a minute of commands
 def test_the_errors_of_the_page_are_printed_as_they_stand_there(demo: Path) -> None:
-    page = (ROOT / "docs" / "how-do-i.md").read_text().split("## When it refuses")[1]
+    page = (ROOT / "docs" / "errors.md").read_text()
     told = re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
     nacre.synthesize("demo/earnings.parquet", "demo/earnings.yaml", epsilon=1, delta=1e-5, out="made")
     for words, error in zip(refusals(), told, strict=True):

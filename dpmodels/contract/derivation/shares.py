@@ -9,10 +9,10 @@ from dpmodels.namable import is_namable
 PRODUCT = re.compile(r"(?P<before>\d*\.?\d+)\s*\*\s*(?P<second>.+)|(?P<first>.+?)\s*\*\s*(?P<after>\d*\.?\d+)")
 FORMULA = (
     ", but a formula: let a column be `computed` that says how the two are related, such as their difference, and "
-    "derive one of them by it (docs/schema.md#columns-that-depend-on-each-other)"
+    "derive one of them by it (docs/columns-that-depend.md)"
 )
 SHARE = (
-    ". In place of the rule and of {name} write two columns (docs/schema.md#a-part-of-an-amount): {name}_share: "
+    ". In place of the rule and of {name} write two columns (docs/columns-that-depend.md#a-part-of-an-amount): {name}_share: "
     '{{type: number, min: {least}, max: {most}{keys}, computed: "{name} / {divisor}", keep: drop}}, and {name}: '
     '{{type: derived, formula: "{name}_share * {whole}"{form}}}{zeros}. The rule, and how often one is all of the '
     "other, are then kept; in return, what {name} has to do with other columns is kept by the share alone, so less of "

@@ -9,7 +9,7 @@ from dpmodels.namable import is_namable
 
 OF_A_STAY = (
     "no rule says in which order {first} and {second} come: if {days} is the days between them, write "
-    '`{second}: {{type: derived, formula: "add_days({first}, {days})"}}`, which keeps both (docs/schema.md); otherwise'
+    '`{second}: {{type: derived, formula: "add_days({first}, {days})"}}`, which keeps both (docs/columns-that-depend.md); otherwise'
     ", if one is never before the other, write so under `constraints`, as `{first} <= {second}`"
 )
 STAYS = re.compile(r"days?|stay|los|length|duration|dauer|tage|jours|dur[ée]e|d[ií]as|estancia|s[ée]jour")

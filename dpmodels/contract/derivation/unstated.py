@@ -13,7 +13,7 @@ NO_MEAN = (
     "of {names} a report states no mean, since it follows neither from one column nor from two that are counted "
     "together, or needs to know each value of a number that is counted in ranges: where a study asks for it, have it "
     "counted beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, whose "
-    "means, by groups too, the release then tells (docs/schema.md#a-column-for-figures-alone)"
+    "means, by groups too, the release then tells (docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 FIGURES_ALONE = (
     "{names}, with `keep: drop` and nothing derived from {it}, nobody is handed: counted for figures alone, such as "
