@@ -301,8 +301,8 @@ def _fit(looks: Sequence[Facts]) -> str:
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
     names = dict.fromkeys(look_in_words(look["look"], numbered=False) for look in missed)
     return (
-        f"{short(worst['left'])} times the noise away from the released {', '.join(names)}, where noise and drawing "
-        f"explain {short(worst['explained'])}; every percentage here counts that in"
+        f"further from the released {', '.join(names)} than noise explains ({short(worst['left'])} times its size, where "
+        f"{short(worst['explained'])} is expected); every percentage here counts that in"
     )
 
 

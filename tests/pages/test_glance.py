@@ -69,7 +69,7 @@ def test_a_fit_is_close_up_to_what_noise_and_drawing_explain(left: float, close:
     assert fits(look) is close
     said = glance({"privacy": PRIVACY, "fit": [look, {"look": "fine", "left": 1.0, "explained": 1.0}]})["fit"]
     assert said == ("as close to the release as its noise allows" if close else said)
-    assert ("1.33 times the noise away from the released pairs, where" in said) is not close
+    assert ("further from the released pairs than noise explains (1.33 times" in said) is not close
 
 
 def test_a_data_sheet_names_every_column_of_which_a_figure_is_not_to_be_used() -> None:
