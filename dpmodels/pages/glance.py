@@ -221,7 +221,7 @@ def weakest(report: Facts) -> dict[str, float]:
 
 MOVED_SHARE = (
     "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}; rules of the schema, "
-    'or the fit, moved it. docs/weak-fit.md says what to write for the next release'
+    "or the fit, moved it. docs/weak-fit.md says what to write for the next release"
 )
 """What is said of a category whose rows a rule took away."""
 
@@ -301,8 +301,8 @@ def _fit(looks: Sequence[Facts]) -> str:
     worst = max(missed, key=lambda look: float(look["left"] / look["explained"]))
     names = dict.fromkeys(look_in_words(look["look"], numbered=False) for look in missed)
     return (
-        f"further from the released {', '.join(names)} than noise explains ({short(worst['left'])} times its size, where "
-        f"{short(worst['explained'])} is expected); every percentage here counts that in"
+        f"further from the released {', '.join(names)} than noise explains ({short(worst['left'])} times its size, "
+        f"where {short(worst['explained'])} is expected); every percentage here counts that in"
     )
 
 

@@ -72,7 +72,7 @@ def fenced(language: str, page: str) -> list[str]:
 
 def test_every_key_is_on_the_page_and_every_key_on_the_page_exists() -> None:
     assert [row[0] for row in OF_FILE] == [f"`{key}`" for key in Schema.model_fields if key != "discovered"]
-    assert "`discovered` has the charge" in (DOCS / "discover.md").read_text()  # which a command writes, and nobody by hand
+    assert "`discovered` has the charge" in (DOCS / "discover.md").read_text()  # by a command
     keys = {(name, key) for name, model in PARTS.items() for key in model.model_fields}
     assert {(row[0].strip("`"), row[1].strip("`")) for row in OF_PARTS} == keys - {("unit", "kind")}  # of documents
     told = [(kind, row[0].strip("`")) for row in OF_COLUMNS for kind in row[1].split(", ")]

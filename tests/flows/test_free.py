@@ -457,7 +457,7 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
     for group, is_in in zip(means.itertuples(), (middle < edge, middle >= edge), strict=True):
         one = cells[is_in]
         noise = (one.standard_error**2).sum() ** 0.5
-        assert abs(group.count - one["count"].sum()) < 4 * noise  # all tables tell of it, the cells of one are among them
+        assert abs(group.count - one["count"].sum()) < 4 * noise  # which all tables tell
         if not np.isnan(group.mean):
             share = one[one.smoker]["count"].sum() / one["count"].sum()
             assert abs(group.mean - share) <= group.within and 0 < group.noise <= noise / group.count

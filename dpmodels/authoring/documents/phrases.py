@@ -80,7 +80,7 @@ UNIT = re.compile(r"(?:cents?|euros?|€|kg|g|mg|kwh|km|m²|h|%) (?:je|pro|per) 
 """A unit, which takes nothing back of how many decimals there are."""
 SEPARATE = re.compile(rf"\b({EMPTY}),\s+(?=(?:{WHEN})\b)", re.IGNORECASE)
 """A comma that stands before a condition, as in German it does."""
-OF_HUNDREDS = 'whole hundreds, which docs/columns-that-depend.md says how to keep'
+OF_HUNDREDS = "whole hundreds, which docs/columns-that-depend.md says how to keep"
 NEVER_EMPTY = re.compile(
     r"(?:is |are |ist |wird )?(?:never|not|nie|nicht|jamais|nunca)\s(?:empty|null|missing|blank|leer|vide|vacío)|"
     r"required|mandatory|pflicht\w*|obligatoire|obligatorio"
