@@ -10,7 +10,8 @@ from dpmodels.namable import is_namable
 OF_A_STAY = (
     "no rule says in which order {first} and {second} come: if {days} is the days between them, write "
     '`{second}: {{type: derived, formula: "add_days({first}, {days})"}}`, which keeps both '
-    "(docs/columns-that-depend.md); otherwise, if one is never before the other, write so under `constraints`, as `{first} <= {second}`"
+    "(docs/columns-that-depend.md); otherwise, "
+    "if one is never before the other, write so under `constraints`, as `{first} <= {second}`"
 )
 STAYS = re.compile(r"days?|stay|los|length|duration|dauer|tage|jours|dur[ée]e|d[ií]as|estancia|s[ée]jour")
 """What the name of a column of whole days between two dates has in it, in small letters."""
