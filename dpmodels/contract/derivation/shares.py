@@ -14,9 +14,9 @@ FORMULA = (
 SHARE = (
     ". In place of the rule and of {name} write two columns (docs/columns-that-depend.md#a-part-of-an-amount): "
     '{name}_share: {{type: number, min: {least}, max: {most}{keys}, computed: "{name} / {divisor}", keep: drop}}, '
-    'and {name}: {{type: derived, formula: "{name}_share * {whole}"{form}}}{zeros}. The rule, and how often one is all '
-    "of the other, are then kept; in return, what {name} has to do with other columns is kept by the share alone, so less "
-    "of it"
+    'and {name}: {{type: derived, formula: "{name}_share * {whole}"{form}}}{zeros}. The rule, and how often one is '
+    "all of the other, are then kept; in return, what {name} has to do with other columns is kept by the share alone, "
+    "so less of it"
 )
 DECIMALS = 4
 """Of a share: so many that few rows have the same by chance, and so few that a share many rows have is found."""
