@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
@@ -80,7 +81,7 @@ def _drawn(means: Facts, column: Facts) -> Figure:
     relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
-    note += f", {IF_THIN}" * ("open" in column.get("unseen", {}))
+    note += f", {IF_THIN}" * supposes_thinning_out(column)
     note += NONE_APART * (len(relied) > 1 and not are_apart(groups))
     rows = tuple(_row(one, column) for one in means["groups"])
     drawn = _picture(title, shown, column)
