@@ -139,7 +139,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
 
 
-def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_of_as_many_groups_together(
+def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_stand_as_the_schema_lists_them(
     facts: dict[str, Any],
 ) -> None:
     every = mean_figures(facts)
@@ -149,8 +149,14 @@ def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_of_as_many_g
     assert len(marks) == len(figures) == 3
     assert all(mark - figure >= 5 for mark, figure in zip(marks, figures, strict=True))  # its letters go down by 3
     assert all(figure - 10 - (mark + 14) >= 2 for mark, figure in zip(marks, figures[1:], strict=False))
-    groups = [len(one.rows) for one in every]
-    assert groups[:TABLES] == sorted(groups[:TABLES]) and groups[TABLES:] == sorted(groups[TABLES:])
+    names = [one["name"] for one in (*facts["columns"], *facts["derived"])]
+    places = [tuple(map(names.index, one.title.split(" by ")[::-1])) for one in every]
+    assert places[:TABLES] == sorted(places[:TABLES]) and places[TABLES:] == sorted(places[TABLES:])
+    scales = dict[str, set[tuple[str, ...]]]()
+    for one in every:  # all pictures of a column have one scale
+        ends = tuple(re.findall(r">([^<]+)</text>", one.svg)[-2:])
+        scales.setdefault(one.title.split(" by ")[0], set()).add(ends)
+    assert len(every) > len(scales) and all(len(some) == 1 for some in scales.values())
 
 
 def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(facts: dict[str, Any]) -> None:

@@ -61,22 +61,40 @@ def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
 def mean_figures(report: Facts) -> list[Figure]:
     """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
 
-    Of those that are seen at once, and of the others, pictures of as many groups stand together, so that cards beside
-    each other are as high.
+    Those that are seen at once, and the others, stand in the order of the schema: by what makes the groups, so that
+    cards beside each other are about as high, and then by column. All pictures of a column have one scale.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
     every = [one for one in report.get("groups", ()) if one["column"] in columns]
-    of_size = [
-        sorted(some, key=lambda one: min(len(one["groups"]), DRAWN)) for some in (every[:TABLES], every[TABLES:])
+    places = {name: place for place, name in enumerate(columns)}
+    in_order = [
+        sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
+        for some in (every[:TABLES], every[TABLES:])
     ]
-    return [_drawn(one, columns[one["column"]]) for some in of_size for one in some]
+    drawn = {name: [group for one in every if one["column"] == name for group in _shown(one)] for name in columns}
+    return [_drawn(one, columns[one["column"]], _axis(drawn[one["column"]])) for some in in_order for one in some]
 
 
-def _drawn(means: Facts, column: Facts) -> Figure:
+def _shown(means: Facts) -> list[Facts]:
+    """Return the groups of which a mean is drawn: the largest."""
+    order = sorted(means["groups"], key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
+    return [one for one in means["groups"] if one in order]
+
+
+def _axis(groups: Sequence[Facts]) -> tuple[float, float]:
+    """Return between what the axis of means lies: with what they are within, up to so far beyond all of them."""
+    known = [one for one in groups if one["released"] is not None]
+    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
+    reach = (max(values) - min(values)) * FAR or 1.0
+    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
+    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
+    return min(low, min(values)), max(high, max(values))
+
+
+def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
     """Draw the means of a column in each group of another."""
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
-    order = sorted(groups, key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
-    shown = [one for one in groups if one in order]
+    shown = _shown(means)
     known = [one for one in shown if one["released"] is not None]
     relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
@@ -84,7 +102,7 @@ def _drawn(means: Facts, column: Facts) -> Figure:
     note += f", {IF_THIN}" * supposes_thinning_out(column)
     note += NONE_APART * (len(relied) > 1 and not are_apart(groups))
     rows = tuple(_row(one, column) for one in means["groups"])
-    drawn = _picture(title, shown, column)
+    drawn = _picture(title, shown, column, axis)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
     return Figure(title, note, drawn, HEADER, rows, more)
 
@@ -108,14 +126,10 @@ def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
     return released, within, "" if group["synthetic"] is None else amount(column, group["synthetic"], off)
 
 
-def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
+def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[float, float]) -> Any:
     """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
     known = [one for one in groups if one["released"] is not None]
-    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
-    reach = (max(values) - min(values)) * FAR or 1.0
-    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
-    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
-    low, high = min(low, min(values)), max(high, max(values))
+    low, high = axis
     span = high - low or 1.0
 
     def x(value: float) -> float:
