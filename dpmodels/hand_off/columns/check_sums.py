@@ -32,7 +32,7 @@ def add_up(report: Facts, table: Schema) -> bool:
 
 def _are_sums(report: Facts, table: Schema) -> bool:
     """Tell whether the means of a group, as released and synthetic, keep formulas, and rules of two columns."""
-    written, means = _written(table), dict[tuple[str, tuple[str, ...]], dict[str, Facts]]()
+    written, means = _written(report, table), dict[tuple[str, tuple[str, ...]], dict[str, Facts]]()
     for one in report.get("groups", ()):
         for group in one["groups"] if one["column"] in written else ():
             means.setdefault((one["by"], tuple(group["labels"])), {})[one["column"]] = group
@@ -48,14 +48,19 @@ def _are_sums(report: Facts, table: Schema) -> bool:
     return True
 
 
-def _written(table: Schema) -> dict[str, Polynomial]:
-    """Write the amounts out that are sums of products of columns in every row; a quotient, say, is null in some."""
+def _written(report: Facts, table: Schema) -> dict[str, Polynomial]:
+    """Write the amounts out, of which means are stated, that are sums of products of columns in every row.
+
+    A quotient, say, is null in some rows.
+    """
     from dpmodels.report.groups.reconciled import ends_of_values, polynomials_of
 
+    stated = {one["column"] for one in report.get("groups", ())}
     return {
         name: of
         for name, of in polynomials_of(table.columns).items()
-        if {factor for product in of for factor in product} <= {*table.columns}
+        if name in stated
+        and {factor for product in of for factor in product} <= {*table.columns}
         and all(map(math.isfinite, ends_of_values(table.columns, name)))
     }
 

@@ -3,7 +3,7 @@
 Privacy: post-processing of a publishable report.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -35,15 +35,23 @@ FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
-def told_apart(report: Facts) -> list[str]:
+def told_apart(report: Facts, on_terms: bool = False) -> list[str]:
     """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against.
 
-    Means of a column whose mean of all rows noise leaves open hold as far as its values thin out, and are left out.
+    ``on_terms``: those that hold if the values of a column thin out; else those that hold anyway.
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
-    left_out = {one["name"] for one in columns if "open" in one.get("unseen", {})} | not_handed_over(report)
+    dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
     apart = [one for one in groups if are_apart(one["groups"], len(groups))]
-    return [f"{one['column']} by {one['by']}" for one in apart if not left_out & {one["column"], one["by"]}]
+    received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
+    return [f"{one['column']} by {one['by']}" for one in received if (one["column"] in thinning) is on_terms]
+
+
+def means_told_apart(report: Facts, named: Callable[[list[str]], str], on_terms: bool = False) -> Iterator[str]:
+    """Say which means of groups are of use, whether on terms or not."""
+    if apart := told_apart(report, on_terms):
+        terms = ", if values thin out" * on_terms
+        yield f"means of groups as the report states them, not those of the rows{terms}: {named(apart)}"
 
 
 def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
