@@ -51,6 +51,8 @@ TOGETHER_RIGHT = (
     "another the noise may put them {apart} apart from the truth. For the next release, {advice} or spend more."
 )
 """What nacre wrote before it said that their number together has noise as well."""
+OPEN_BY_ITSELF = OPEN.replace(", not by group either,", "")
+"""What nacre wrote before it said the same of means by group."""
 SENTENCES = (
     CROWDED,
     CUT,
@@ -63,6 +65,7 @@ SENTENCES = (
     LOST_VALUES,
     ONE_CELL,
     OPEN,
+    OPEN_BY_ITSELF,
     OPEN_QUANTILE,
     REMEDY,
     TOGETHER_RIGHT,

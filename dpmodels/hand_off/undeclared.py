@@ -1,16 +1,18 @@
 """What a check says beside an officer's signature: what nobody declared, and whether a unit is a person."""
 
+from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.hand_off.manifest import Manifest, printable
 from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
+from dpmodels.releases.contract import Contract
 
 
-def say_declared(manifest: Manifest, check: Verification) -> None:
+def say_declared(manifest: Manifest, contract: Contract | None, check: Verification) -> None:
     """Repeat what is declared; beside an officer's signature that the files may leave, say what is not."""
     check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
     if check.agreed != NOBODY_AGREED:
-        check.undeclared, check.persons = undeclared(manifest), of_persons(manifest)
+        check.undeclared, check.persons = undeclared(manifest), whether_persons(manifest, contract)
 
 
 def undeclared(manifest: Manifest) -> str:
@@ -24,10 +26,11 @@ def undeclared(manifest: Manifest) -> str:
     )
 
 
-def of_persons(manifest: Manifest) -> str:
+def whether_persons(manifest: Manifest, contract: Contract | None) -> str:
     """Say whether a unit is proved to be a person: never by nacre, and only declared where a column names users."""
-    from dpmodels.pages.card_words import is_record
+    from dpmodels.pages.card_words import is_record, of_persons
 
     if is_record({"unit": manifest.unit}):
-        return "the unit is not proved to be one person: whoever has several records is hidden less"
+        unique = uniques_of(getattr(contract, "columns", {}))
+        return printable(f"the unit is {of_persons(unique)}: whoever has several records is hidden less", 300)
     return "that each unit is one person rests on its column or ids, as declared" if manifest.unit[:4] == "user" else ""

@@ -81,7 +81,7 @@ def verify_hand_off(
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
-    say_declared(manifest, check)
+    say_declared(manifest, contract, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return check
 

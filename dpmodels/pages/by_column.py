@@ -8,6 +8,7 @@ from typing import Any
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, MOST_RELATIVE, UNKNOWN, PartOff, errors_of, in_words
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, means_by_group, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
@@ -18,6 +19,8 @@ GOOD, CARE, BAD = "good", "care", "bad"
 NOT_FOR = "Not for "
 """How a headline's sentences begin on figures that are of no use."""
 UNSTATED = PartOff(math.inf, math.inf)
+UNLESS = "unless values thin out"
+"""What stands behind a figure that noise leaves open, and that is stated on these terms."""
 ALONE = ("by itself", "of all rows")
 OF_ITSELF = "of itself, if nothing else is said"
 OF_RATES = "in points"
@@ -88,14 +91,22 @@ def by_column(report: Facts) -> ByColumn | None:
     return ByColumn((*kinds,), lines, at_once, known.dropped)
 
 
-def not_for(by_column: ByColumn | None) -> list[str]:
-    """Say of which columns that are handed over the means, or the large quantiles, are of no use."""
-    said = list[str]()
-    for place, (title, unit) in enumerate(by_column.kinds if by_column else ()):
-        cells = {name: line[place] for name, line in by_column.received} if by_column else {}
-        bad = [name for name, cell in cells.items() if any(one.kind == BAD for one in cell)]
-        if bad and unit == OF_ITSELF:
-            said.append(f"{NOT_FOR}{' and '.join(title.rsplit(', ', 1))}: {listed(bad)}")
+def not_for(report: Facts) -> list[str]:
+    """Say of which columns that are handed over the means, or the large quantiles, are of no use, or on what terms."""
+    table, said = by_column(report), list[str]()
+    stated, relied = means_by_group(report)
+    for place, (title, unit) in enumerate(table.kinds if table else ()):
+        cells = {name: line[place] for name, line in table.received} if table and unit == OF_ITSELF else {}
+        of_terms = dict[str, list[str]]()
+        for name, cell in cells.items():
+            if bad := [one for one in cell if one.kind == BAD]:
+                of = name if title.startswith(FIGURES["mean"][0]) else ""
+                terms = f", but {AS_STATED}" if of in relied else ""
+                if of and bad[0].of == UNLESS:
+                    terms = f"{', by group too,' * (of in stated)} unless {THIN_OUT}"
+                of_terms.setdefault(terms, []).append(name)
+        figures = " and ".join(title.rsplit(", ", 1))
+        said += [f"{NOT_FOR}{figures}{terms}: {listed(names)}" for terms, names in of_terms.items()]
     return said
 
 
@@ -138,9 +149,12 @@ def _figures(known: Known) -> dict[tuple[str, str], Cells]:
         errors = errors_of(known.report, figure)
         every = with_figures(known.report)
         few = set() if figure == "mean" else {one["name"] for one in every if has_few_values(one)}
+        resolved = [one for one in known.report["columns"] if not unresolved(one)]
+        _, on_terms = open_figures(resolved, known.report.get("derived", ()), figure)
         stated = [one["name"] for one in every if figure in one and one["name"] not in few]
         kinds[words[0] if has_first_rows(known.report) else ", ".join(words), OF_ITSELF] = {
-            name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
+            name: (Judgement(BAD, UNKNOWN, UNLESS) if name in on_terms else _of_figure(errors.get(name, UNSTATED)),)
+            for name in stated
         } | {one["name"]: (Judgement(BAD, UNKNOWN),) for one in amounts_of(known.report)}
     return kinds
 

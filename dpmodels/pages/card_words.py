@@ -1,7 +1,7 @@
 """What a hand-off's card says in plain words: what was handed over, what was protected, and what the budget means."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpmodels import amounts
@@ -36,7 +36,7 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "made": _made(content),
         **_unit(hand_off),
         "there": there(hand_off),
-        "of_persons": "not proved to be one person" if is_record(hand_off) else "",
+        "of_persons": of_persons(content.get("unique", ())) if is_record(hand_off) else "",
         "epsilon": amounts.spent(hand_off["epsilon"]),
         **tells(
             hand_off,
@@ -51,6 +51,13 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
         "counted": _counted(content.get("counted"), hand_off["unit"].startswith("user")),
     }
+
+
+def of_persons(unique: Sequence[str]) -> str:
+    """Say whether a record is a person: no more than that each has a record for each value of an identifier."""
+    if not unique:
+        return "not proved to be one person"
+    return f"which is one person unless somebody has several values of {cut(' and '.join(unique))}"
 
 
 def _counted(records: float | None, users: bool) -> str:

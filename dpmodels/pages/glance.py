@@ -11,7 +11,7 @@ from typing import Any
 
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.figures.amounts import amount, error
-from dpmodels.pages.figures.categories import moved
+from dpmodels.pages.figures.categories import has_rules, moved
 from dpmodels.pages.figures.open_means import with_doubts
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, short
@@ -220,10 +220,13 @@ def weakest(report: Facts) -> dict[str, float]:
 
 
 MOVED_SHARE = (
-    "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}; rules of the schema, "
-    "or the fit, moved it. docs/weak-fit.md says what to write for the next release"
+    "column {name}: {label} is {synthetic} of the synthetic rows, and was released as {released}{in_all}; rules of the "
+    "schema, or the fit, moved it. docs/weak-fit.md says what to write for the next release"
 )
-"""What is said of a category whose rows a rule took away."""
+IN_ALL = " (in all, {share} of the rows lie elsewhere than as released)"
+"""What is said of a category, or a range, whose rows a rule took away; and of all rows that rules moved."""
+MOVED = 0.02
+"""Part of the rows that rules have moved from which on it is said."""
 
 
 def warned_columns(report: Facts) -> list[Facts]:
@@ -239,14 +242,37 @@ def warnings_of(report: Facts) -> list[str]:
     if left := len(warned[MOST_WARNINGS:]):
         have = "column has" if left == 1 else "columns have"
         lines.append(f"{left:,} more {have} a warning, which the report shows beside each")
-    shares = [(name, *(percent(share) for share in shares), label) for name, (label, *shares) in moved(report).items()]
-    lines += [MOVED_SHARE.format(name=name, label=label, released=r, synthetic=s) for name, r, s, label in shares]
     return [*lines, *cautions_of_whole(report)]
 
 
 def cautions_of_whole(report: Facts) -> list[str]:
     """Return what is to be kept in mind of all rows, and is no mere note on what the schema declares."""
-    return [one for one in report.get("cautions", ()) if not is_declared(one)]
+    return [*moved_shares(report), *(one for one in report.get("cautions", ()) if not is_declared(one))]
+
+
+def moved_shares(report: Facts) -> list[str]:
+    """Say of which columns rules of the schema, or the fit, moved rows from what was released, where, and how many."""
+    columns = {one["name"]: one for one in received(report)}
+    of_labels = {name: one for name, one in moved(report).items() if name in columns}
+    ruled = {
+        name: one["distance_to_release"]
+        for name, one in columns.items()
+        if has_rules(report) and "released_stddev" in one and not unresolved(one) and is_farther(one, MOVED)
+    }
+    said = list[str]()
+    worst = sorted(ruled, key=lambda one: -ruled[one])[:MOST_WARNINGS]
+    for name in [*worst, *(one for one in of_labels if one not in ruled)]:
+        figures = zip(*(columns[name][key] for key in ("labels", "released", "synthetic")), strict=True)
+        label, *shares = of_labels.get(name) or max(figures, key=lambda one: abs(one[1] - one[2]))
+        released, synthetic = map(percent, shares)
+        in_all = IN_ALL.format(share=percent(ruled[name])) if name in ruled else ""
+        said.append(MOVED_SHARE.format(name=name, label=label, synthetic=synthetic, released=released, in_all=in_all))
+    return said
+
+
+def is_farther(column: Facts, least: float = 0.005) -> bool:
+    """Tell whether a column is farther from the release than twice what its noise is from the real rows."""
+    return bool(column["distance_to_release"] > max(2 * column["expected_distance"], least))
 
 
 def unresolved(column: Facts) -> bool:

@@ -45,7 +45,7 @@ READ_OFF, TAKEN = (
     "are said to be taken from the data: exact, unprotected and in no budget.",
 )
 INSTEAD = "Ask for a law or a form that sets them, or for a new release that discovers them."
-OF_PERSONS = "from whoever collected the data, proof that nobody has several records, or a new release of users"
+OF_PERSONS = "from whoever collected the data, proof that nobody has several {of}, or a new release of users"
 """What an officer asks where the unit is a record: nacre sees no persons in records."""
 SINGLE = "a decision about a single person, and a search for one"
 """What no synthetic rows may be used for."""
@@ -145,13 +145,17 @@ def names_of(content: Mapping[str, Any]) -> list[str]:
     return [one["name"] for one in content.get("columns", ())]
 
 
+def _several(unique: Sequence[str]) -> str:
+    return f"values of {cut(' and '.join(unique))}" if unique else "records"
+
+
 def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """List what a person obtains before the files leave, with what it lacks, since no file of the folder knows it."""
     content = facts["content"]
     others = [
         *([bounds_to_obtain(content)] if "columns" in content else []),
         *filter(None, [purpose_to_hold(facts), rules_to_obtain(facts)]),
-        *([OF_PERSONS] if is_record(facts["hand_off"]) else []),
+        *([OF_PERSONS.format(of=_several(content.get("unique", ())))] if is_record(facts["hand_off"]) else []),
         "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
         "taken out of it before",
         "from the controller, whether every declared word is true",

@@ -8,7 +8,6 @@ from typing import Any
 from dpmodels.contract.remarks import dates_of
 from dpmodels.pages.figures.categories import (
     absent,
-    has_rules,
     joined,
     joined_in_rates,
     moved,
@@ -16,10 +15,19 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.group_means import told_apart
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, UNKNOWN, PartOff, errors_of, words_by_kind
-from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, farther, has_first_rows, listed
-from dpmodels.pages.figures.open_means import UNLESS, open_figures
+from dpmodels.pages.figures.group_means import means_told_apart
+from dpmodels.pages.figures.means import (
+    CLOSE,
+    FAR,
+    FIGURES,
+    UNKNOWN,
+    PartOff,
+    bound_of_figures,
+    errors_of,
+    words_by_kind,
+)
+from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, has_first_rows, listed, moved_apart
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, means_by_group, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
     FALSE,
@@ -31,7 +39,15 @@ from dpmodels.pages.figures.relations import (
     relations,
 )
 from dpmodels.pages.figures.ruled import BY_RULE
-from dpmodels.pages.glance import OF_LARGE, SPREAD, likely_error, likely_of_pair, rank_error, unresolved, worst_first
+from dpmodels.pages.glance import (
+    OF_LARGE,
+    SPREAD,
+    likely_error,
+    likely_of_pair,
+    rank_error,
+    unresolved,
+    worst_first,
+)
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
@@ -41,8 +57,6 @@ MOST_PAIRS, MOST_ABSENT = 3, 4
 """Pairs that a sentence names, and categories of a column that it does."""
 MOST_WANTED = 12
 """Pairs that are named where so many have the target, or are of a workload: no other pair stands before these."""
-MOVED = 0.02
-"""Part of the rows that rules have moved from which on it is said."""
 OFF = 0.1
 """What two columns together may be within at most, for a relation that is kept to be good in every group."""
 SLOPES = "slopes and correlations of numbers, which mostly come out weaker than they are, of skewed amounts most"
@@ -71,7 +85,7 @@ BARE = "relations that show above all whether there is a value at all, or 0"
 WEAKER = "relations that are there for certain, and weaker in these rows than as released"
 STRONGER = "relations that are there for certain, and stronger in these rows than as released, by more than a quarter"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
-RULED = f"relations {BY_RULE}, by several of them together or by a formula, so they are no finding"
+RULED = "rules and formulas of the schema, which hold in every row, and nothing more of how these columns go together"
 WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
 
 
@@ -226,8 +240,7 @@ def _close(known: Known) -> Iterator[str]:
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
     yield from _rates(known, -1.0, NEAR)
-    if apart := told_apart(known.report):
-        yield f"means of groups as the report states them, not those of the rows: {known.named(apart, MOST_PAIRS)}"
+    yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS))
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 
@@ -236,6 +249,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
+    yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS), on_terms=True)
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
     yield from models_that_see(known.report, known.dropped, known.named)
@@ -249,9 +263,7 @@ def _with_care(known: Known) -> Iterator[str]:
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BARE, WEAKER, STRONGER) if certain[sort])
     if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
         yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
-    if apart := farther(known.report, MOVED):
-        by = "rules of the schema have" if has_rules(known.report) else "the fit has"
-        yield f"shares of {known.named(apart)}, which {by} moved from what was released"
+    yield from moved_apart(known.report, known.named)
 
 
 def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:
@@ -321,6 +333,8 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         return
     words = dict[tuple[tuple[str, ...], str], list[str]]()
     bounds = dict[tuple[tuple[str, ...], str], list[PartOff]]()
+    stated, relied = means_by_group(known.report)
+    thin_out = THIN_OUT
     for figure in FIGURES:
         errors = {name: one for name, one in errors_of(known.report, figure).items() if name not in known.dropped}
         within = {name: error for name, error in errors.items() if above < error.counted <= most}
@@ -335,21 +349,13 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
                 bounds.setdefault(((*some,), measure), []).extend(within[name] for name in some if name in within)
     for (names, measure), figures in words.items():
         if names:
-            bound = _bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
+            bound = bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
+            if measure == UNLESS:  # the first one says what that is
+                bound, thin_out = bound.replace("values thin out", thin_out), "values thin out"
+            if most == math.inf and FIGURES["mean"][0] in figures:
+                bound += ", means by group too" * (measure == UNLESS and not stated.isdisjoint(names))
+                bound += f", but {AS_STATED}" * (measure not in (UNKNOWN, UNLESS) and relied.issuperset(names))
             yield f"{known.named(figures)} of {known.named(names)} ({bound})"
-
-
-def _bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
-    """Say within what, or beyond what, some figures are, and of what that is a part."""
-    if measure in (UNKNOWN, UNLESS):
-        return measure
-    of = f" of {'its' if is_one else 'their'} {measure}" if measure else ""
-    if most == math.inf:
-        return f"beyond {percent(above)}{of}"
-    least = "at least " * any(error.is_cut for error in errors)
-    may_hide = any(error.farthest > error.stated for error in errors)
-    worst = percent_up(max(error.stated for error in errors), 10.0)
-    return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
 
 
 def _amounts(known: Known, above: float, most: float) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import capital, percent, percent_up
 
-FAR_WORDS = {"mean": "mean or total", "p99": "99 % quantile"}
+FAR_WORDS = {"mean": "total, and no mean of all rows", "p99": "99 % quantile"}
 TOO_FAR = f"farther off than {percent(FAR)} of itself, or of its spread"
 """What is said behind what figures are within that are stated, and of no use."""
 FIGURES = {"mean": "mean", "total": "total", "p99": "99 % quantile"}
@@ -124,7 +124,8 @@ def _avoided(avoid: Mapping[str, Sequence[str]], numbers: Mapping[str, Any]) -> 
         thin = "expected_error_if_thinning_out" in numbers.get(name, {}).get("mean", {})
         verdicts.setdefault((_either([FIGURES[one] for one in figures]), thin), []).append(name)
     for (figures, thin), names in verdicts.items():
-        unless = ", unless you know that their values thin out towards the bounds" if thin else ""
+        unless = ", not by group either" if FIGURES["mean"] in figures else ""
+        unless += ", unless you know that their values thin out towards the bounds" if thin else ""
         yield ", ".join(map(cut, names)), f"{figures}: not known from what was released", f"Use no {figures}{unless}."
 
 

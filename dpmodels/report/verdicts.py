@@ -6,7 +6,7 @@ A verdict is a function of the other facts of a report, so whoever checks a hand
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.by_column import by_column, not_for
+from dpmodels.pages.by_column import not_for
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.figures.ruled import BY_RULE
@@ -177,4 +177,4 @@ def _number(some: int, whole: int, what: str) -> str:
 def _doubts(facts: Facts, columns: Sequence[Facts]) -> list[str]:
     """Say which columns are not resolved, and what of the others is of no use."""
     names = [one["name"] for one in columns if "released" in one and unresolved(one)]
-    return [*([f"Not resolved: {listed(names, MOST_NAMED)}"] if names else []), *not_for(by_column(facts))]
+    return [*([f"Not resolved: {listed(names, MOST_NAMED)}"] if names else []), *not_for(facts)]

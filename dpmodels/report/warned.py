@@ -27,9 +27,9 @@ FIGURES = ("mean", "total", "p99")
 OPEN_QUANTILE = "its 99 % quantile is not known: by noise alone it lies anywhere from {low} to {high}."
 UNUSABLE = ("no mean and no total", "no mean, total or 99 % quantile")
 OPEN = (
-    "use {figures} of it unless you know that its values thin out towards the bounds and within their cells: by noise "
-    "alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {mean}, with an expected error "
-    "of {error}."
+    "use {figures} of it, not by group either, unless you know that its values thin out towards the bounds and within "
+    "their cells: by noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {mean}, "
+    "with an expected error of {error}."
 )
 EXCEEDED = "the expected error of its mean, {error}, exceeds it, {mean}: use no sum and no mean of it."
 CUT = (

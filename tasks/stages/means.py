@@ -15,7 +15,6 @@ from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
 from dpmodels.report.groups.cells import Inside, Way, apart, ways_of
 from dpmodels.report.groups.means import (
-    DOUBTED,
     INTERVAL,
     Measured,
     Names,
@@ -59,17 +58,7 @@ def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.D
     names = names_in(groups)
     if not names and value is None and (whole := _of_report(run, column)) is not None:
         return whole
-    made = _by_groups(run, column, names, bins, value)
-    if not names and value is None and _is_open(run, column):
-        made["reason"] = made["reason"].where(made["reason"] != "", DOUBTED)
-    return made
-
-
-def _is_open(run: Run, column: str) -> bool:
-    """Tell whether a report leaves the mean of all rows of a column open, since noise may hide values far out."""
-    facts = _facts_of(run)
-    every = {one["name"]: one for one in (*facts.get("columns", ()), *facts.get("derived", ()))}
-    return "open" in every.get(column, {}).get("unseen", {})
+    return _by_groups(run, column, names, bins, value)
 
 
 def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFrame":

@@ -15,7 +15,7 @@ from dpmodels.audit.data import quick_plan
 from dpmodels.contract.dropped import UNFIT
 from dpmodels.hand_off.check_warnings import is_warning
 from dpmodels.hand_off.columns.check_columns import are_groups
-from dpmodels.hand_off.columns.check_figures import impossible
+from dpmodels.hand_off.columns.check_figures import NO_SUM, impossible
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.hand_off.vocabulary import is_mechanism, is_noise
 from dpmodels.methods.quick import QUICK, quick
@@ -189,6 +189,13 @@ def test_means_by_groups_that_no_release_has_are_a_fault(tmp_path: Path, change:
     golden = GOLDEN / "LAYOUT-24" / "derived"
     found = faults(tmp_path, lambda _, report, __: change(report["groups"]), golden)
     assert len(found) == 1 and found[0].endswith(" groups"), found
+
+
+def test_means_by_groups_that_do_not_make_the_mean_of_all_rows_are_a_fault(tmp_path: Path) -> None:
+    def change(_: Json, report: Json, __: Json) -> None:
+        report["groups"][3]["groups"][0]["released"] *= 1.3  # of the dose, which may be so much itself
+
+    assert faults(tmp_path, change, GOLDEN / "LAYOUT-24" / "derived") == [f"{FIGURES}{NO_SUM}"]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import pytest
 
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column, not_for
+from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT
 from dpmodels.pages.figures.rates import with_few
-from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
+from dpmodels.pages.glance import IF_THIN, IN_SHORT, glance, sentences_in_short
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
+from dpmodels.report.groups.means import DOUBTED
 from tests.kit.judged import column, report
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +97,43 @@ def test_a_page_has_every_clause_of_what_a_terminal_says_in_short() -> None:
     ages = column("age", 0.01, ordered=True, quantiles_within=0.01, mean={**figure, "expected_error": 0.1}, p99=figure)
     fees = column("fee", 0.01, ordered=True, quantiles_within=0.01, mean=figure, p99=figure, avoid=["mean"])
     judged = ["Not for means and totals: fee", "Not for 99 % quantiles: age and fee"]
-    assert not_for(by_column(report(ages, fees))) == judged and not_for(None) == []
+    assert not_for(report(ages, fees)) == judged and not_for({"columns": []}) == []
+
+
+def test_every_page_says_alike_of_a_mean_that_noise_leaves_open_whether_its_means_by_group_hold() -> None:
+    """A reader met "not for means" in one place, and a mean by group with its error in another."""
+    mean = {"estimate": 100.0, "expected_error": 1.0, "synthetic": 100.0}
+    terms = {**mean, "expected_error": None, "expected_error_if_thinning_out": 1.0}
+    number: dict[str, Any] = {"ordered": True, "quantiles_within": 0.01}
+    columns = [
+        column("far", 0.01, mean={**mean, "expected_error": 50.0}, **number),
+        column("open", 0.01, mean=terms, unseen={"open": True, "means": [90.0, 900.0]}, avoid=["mean"], **number),
+        column("alone", 0.01, mean=terms, unseen={"open": True, "means": [90.0, 900.0]}, avoid=["mean"], **number),
+        column("lost", 0.01, mean=mean, avoid=["mean"], **number),
+    ]
+    group = {"labels": ["a"], "share": 0.5, "released": 100.0, "within": 1.0, "synthetic": 100.0, "reason": ""}
+    doubtful = {**group, "reason": DOUBTED}
+    groups = [
+        {"column": name, "by": "far", "groups": [one, one]}
+        for name, one in (("far", group), ("open", doubtful), ("lost", doubtful))
+    ]
+    facts = report(*columns) | {"groups": groups}
+    assert not_for(facts) == [
+        f"Not for means and totals, but {AS_STATED}: far",
+        f"Not for means and totals, by group too, unless {THIN_OUT}: open",
+        f"Not for means and totals unless {THIN_OUT}: alone",
+        "Not for means and totals: lost",
+    ]
+    table, sentences = by_column(facts), uses(facts)
+    assert table is not None and sentences is not None
+    means = {name: (one.words, one.of) for name, (_, (one,), *_) in table.lines}
+    assert means["open"] == ("not known", "unless values thin out") and means["lost"] == ("not known", "")
+    never = [one for one in sentences.never if one.startswith("means")]
+    assert f"means and totals of far (beyond 20\N{NO-BREAK SPACE}%, but {AS_STATED})" in never
+    assert f"not known, unless their {THIN_OUT}: then as the report states, means by group too)" in " ".join(never)
+    assert "means and totals of lost (not known)" in never
+    notes = {drawn.title: drawn.note for drawn in mean_figures(facts)}
+    assert IF_THIN in notes["open by far"] and IF_THIN not in notes["far by far"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,17 @@
 import pytest
 
 from dpmodels.pages.figures.categories import moved
-from dpmodels.pages.glance import example, fits, glance, likely_error, warnings_of, worst_first, worst_means
+from dpmodels.pages.figures.ruled import EVERY_ROW
+from dpmodels.pages.glance import (
+    cautions_of_whole,
+    example,
+    fits,
+    glance,
+    likely_error,
+    warnings_of,
+    worst_first,
+    worst_means,
+)
 from dpmodels.pages.page import led, short, ticked
 from dpmodels.pages.report import _charged
 from dpmodels.pages.weak import _avoided, _weak
@@ -42,12 +52,23 @@ def test_a_warning_of_a_mean_alone_is_printed_and_leaves_the_column_resolved() -
 
 def test_a_category_whose_rows_rules_took_away_is_warned_of_and_one_that_noise_may_have_moved_is_not() -> None:
     wards = {"name": "ward", "ordered": False, "labels": ["a", "children", "null"]}
+    wards |= {"distance_to_release": 0.02, "expected_distance": 0.01}
     figures = {"released": [0.97, 0.02, 0.01], "released_stddev": [0.002] * 3, "synthetic": [0.99, 0.009, 0.001]}
     facts = {"privacy": PRIVACY, "method": "nacre", "columns": [column("x", 0.1, 0.1), {**wards, **figures}]}
     (line,) = warnings_of(facts)
     assert line.replace("\N{NO-BREAK SPACE}", " ").startswith(
         "column ward: children is 0.9 % of the synthetic rows, and was released as 2 %; rules of the schema, or the fit"
     )
+    facts["gate"] = [{"rule": f"`a <= b` {EVERY_ROW}"}]
+    hired = {"name": "hired", "ordered": True, "labels": ["old", "mid", "new"], "released_stddev": [0.002] * 3}
+    hired |= {"released": [0.5, 0.44, 0.06], "synthetic": [0.53, 0.46, 0.01], "expected_distance": 0.002}
+    for distance, names in ((0.05, ["hired", "ward"]), (0.015, ["ward"])):
+        facts["columns"][2:] = [hired | {"distance_to_release": distance}]
+        lines = [one.replace("\N{NO-BREAK SPACE}", " ") for one in cautions_of_whole(facts)]
+        assert [one.split(":")[0] for one in lines] == [f"column {name}" for name in names]
+        said = "new is 1 % of the synthetic rows, and was released as 6 % (in all, 5 % of the rows lie elsewhere than"
+        assert (said in lines[0]) is (distance == 0.05)
+    del facts["gate"], facts["columns"][2:]
     assert moved(facts) == {"ward": ("children", 0.02, 0.009)}
     for stddev, synthetic in ((0.003, 0.009), (0.002, 0.0165), (0.006, 0.0)):  # noise; a sixth; not known itself
         wards |= figures | {"released_stddev": [stddev] * 3, "synthetic": [0.98, synthetic, 0.01]}
@@ -81,9 +102,9 @@ def test_a_data_sheet_names_every_column_of_which_a_figure_is_not_to_be_used() -
         (
             "fee, tax",
             f"mean or total{unknown}",
-            "Use no mean or total, unless you know that their values thin out towards the bounds.",
+            "Use no mean or total, not by group either, unless you know that their values thin out towards the bounds.",
         ),
-        ("bill", f"mean, total or 99 % quantile{unknown}", "Use no mean, total or 99 % quantile."),
+        ("bill", f"mean, total or 99 % quantile{unknown}", "Use no mean, total or 99 % quantile, not by group either."),
         ("age", f"99 % quantile{unknown}", "Use no 99 % quantile."),
     ]
 

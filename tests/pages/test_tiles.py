@@ -96,7 +96,7 @@ def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(
     every = uses(facts)
     assert not any(name in line for line in (*every.good, *every.care, *every.never))
     facts["columns"][0]["p99"]["expected_error"] = 1e9
-    assert name not in far_figures(facts).get("p99", ()) and not any("99 %" in one for one in not_for(by_column(facts)))
+    assert name not in far_figures(facts).get("p99", ()) and not any("99 %" in one for one in not_for(facts))
     facts["columns"][0]["warning"] = facts["columns"][1]["warning"] = "Use no mean of it"
     assert [one["name"] for one in warned_columns(facts)] == [facts["columns"][1]["name"]]
     other = facts["columns"][2]["name"]
@@ -106,7 +106,7 @@ def test_a_column_that_nobody_receives_is_marked_and_in_no_tile_and_no_sentence(
     assert notes_of(facts)[-1].endswith("they were left out") and "Warning:</strong> Rows are few.</p>" in page
     assert "Use no mean of it.</p>" in page and f"Warning: {name}:" not in page
     del facts["cautions"], facts["columns"][0]["warning"], facts["columns"][1]["warning"]
-    assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}" in not_for(by_column(facts))[-1]
+    assert name in far_figures(facts)["p99"] and f"Not for 99 % quantiles: {name}" in not_for(facts)[-1]
 
 
 def test_a_report_without_errors_has_no_tiles_and_none_of_what_is_not_there(facts: dict[str, Any]) -> None:

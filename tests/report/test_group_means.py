@@ -12,6 +12,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
@@ -84,6 +85,7 @@ def test_means_are_of_numbers_beside_categories_that_are_drawn_and_of_what_follo
     facts: dict[str, Any],
 ) -> None:
     drawn = {(one["column"], one["by"]) for one in facts["groups"]}
+    assert add_up(facts, SCHEMA)
     asked = {(column, by) for by in ("city", "country") for column in ("nights", "price", "value", "bill")}
     assert asked | {("rate", "room"), ("came", "code")} <= drawn <= {*pairs_of(SCHEMA.columns, facts)}
     assert not any("bill_counted" in pair for pair in drawn)  # nobody is handed it
@@ -132,6 +134,9 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert second.rows[0][1:4] == ("", "", "")
     assert "price by city" in told_apart(facts)
     assert "means of groups as the report states them, not those of the rows: " in " ".join(uses(facts).good)
+    far = {**facts, "columns": [{**one, "unseen": {"far": True, "means": [0, 9]}} for one in facts["columns"]]}
+    assert "price by city" not in told_apart(far) and "price by city" in told_apart(far, on_terms=True)
+    assert "not those of the rows, if values thin out: " in " ".join(uses(far).care)
     assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
     assert 'id="groups"' in page and "synthetic rows has no stated error: use the released one." in page
@@ -139,7 +144,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
 
 
-def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_of_as_many_groups_together(
+def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_stand_as_the_schema_lists_them(
     facts: dict[str, Any],
 ) -> None:
     every = mean_figures(facts)
@@ -149,8 +154,14 @@ def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_of_as_many_g
     assert len(marks) == len(figures) == 3
     assert all(mark - figure >= 5 for mark, figure in zip(marks, figures, strict=True))  # its letters go down by 3
     assert all(figure - 10 - (mark + 14) >= 2 for mark, figure in zip(marks, figures[1:], strict=False))
-    groups = [len(one.rows) for one in every]
-    assert groups[:TABLES] == sorted(groups[:TABLES]) and groups[TABLES:] == sorted(groups[TABLES:])
+    names = [one["name"] for one in (*facts["columns"], *facts["derived"])]
+    places = [tuple(map(names.index, one.title.split(" by ")[::-1])) for one in every]
+    assert places[:TABLES] == sorted(places[:TABLES]) and places[TABLES:] == sorted(places[TABLES:])
+    scales = dict[str, set[tuple[str, ...]]]()
+    for one in every:  # all pictures of a column have one scale
+        ends = tuple(re.findall(r">([^<]+)</text>", one.svg)[-2:])
+        scales.setdefault(one.title.split(" by ")[0], set()).add(ends)
+    assert len(every) > len(scales) and all(len(some) == 1 for some in scales.values())
 
 
 def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(facts: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.derivation.polynomial import polynomial_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_groups import are_means
+from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create
 from dpmodels.report.derived.possible import Rules
@@ -240,6 +241,25 @@ def test_verify_refuses_means_that_no_row_could_have_by_the_rules(facts: dict[st
     assert are_means(facts, SCHEMA)
     assert not forged("paid", "contract", "released") and not forged("paid", "contract", "synthetic")
     assert not forged("bonus", "grade", "released")
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "factor"),
+    [
+        ("gross", "released", 0.5),
+        ("gross", "synthetic", 0.8),
+        ("net", "synthetic", 1.5),
+        ("base", "released", 1.5),
+        ("base", "share", 0.0),
+    ],
+)
+def test_verify_refuses_means_that_formulas_rules_and_the_means_of_all_rows_forbid(
+    facts: dict[str, Any], column: str, key: str, factor: float
+) -> None:
+    forged = copy.deepcopy(facts)
+    means = next(one for one in forged["groups"] if (one["column"], one["by"]) == (column, "contract"))
+    means["groups"][0][key] *= factor
+    assert add_up(facts, SCHEMA) and not add_up(forged, SCHEMA)
 
 
 def test_means_of_derived_columns_move_by_no_more_than_they_are_off() -> None:

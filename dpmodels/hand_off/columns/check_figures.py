@@ -14,6 +14,7 @@ from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs
 from dpmodels.hand_off.columns.check_groups import are_means
+from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.derived.places import helper_places
@@ -56,6 +57,8 @@ SHARES = (
 WITHIN = {"quantiles_within": quantiles_within, "shares_within": shares_within}
 """What is reckoned from other figures of a column."""
 
+NO_SUM = "means by group that do not add up, to formulas or to the means of all rows"
+
 
 def impossible(report: Facts, table: Schema) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that hold figures which cannot be."""
@@ -72,6 +75,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "charged": _are_scores(report["charged"]),
     }
     checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that were counted
+    checks[NO_SUM] = not (checks["pairs"] and checks["groups"]) or add_up(report, table)
     yield from (name for name, sound in checks.items() if not sound)
 
 

@@ -3,12 +3,13 @@
 Privacy: post-processing of a publishable report.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
@@ -34,15 +35,23 @@ FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
-def told_apart(report: Facts) -> list[str]:
+def told_apart(report: Facts, on_terms: bool = False) -> list[str]:
     """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against.
 
-    Means of a column whose mean of all rows noise leaves open hold as far as its values thin out, and are left out.
+    ``on_terms``: those that hold if the values of a column thin out; else those that hold anyway.
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
-    left_out = {one["name"] for one in columns if "open" in one.get("unseen", {})} | not_handed_over(report)
+    dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
     apart = [one for one in groups if are_apart(one["groups"], len(groups))]
-    return [f"{one['column']} by {one['by']}" for one in apart if not left_out & {one["column"], one["by"]}]
+    received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
+    return [f"{one['column']} by {one['by']}" for one in received if (one["column"] in thinning) is on_terms]
+
+
+def means_told_apart(report: Facts, named: Callable[[list[str]], str], on_terms: bool = False) -> Iterator[str]:
+    """Say which means of groups are of use, whether on terms or not."""
+    if apart := told_apart(report, on_terms):
+        terms = ", if values thin out" * on_terms
+        yield f"means of groups as the report states them, not those of the rows{terms}: {named(apart)}"
 
 
 def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
@@ -60,30 +69,48 @@ def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
 def mean_figures(report: Facts) -> list[Figure]:
     """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
 
-    Of those that are seen at once, and of the others, pictures of as many groups stand together, so that cards beside
-    each other are as high.
+    Those that are seen at once, and the others, stand in the order of the schema: by what makes the groups, so that
+    cards beside each other are about as high, and then by column. All pictures of a column have one scale.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
     every = [one for one in report.get("groups", ()) if one["column"] in columns]
-    of_size = [
-        sorted(some, key=lambda one: min(len(one["groups"]), DRAWN)) for some in (every[:TABLES], every[TABLES:])
+    places = {name: place for place, name in enumerate(columns)}
+    in_order = [
+        sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
+        for some in (every[:TABLES], every[TABLES:])
     ]
-    return [_drawn(one, columns[one["column"]]) for some in of_size for one in some]
+    drawn = {name: [group for one in every if one["column"] == name for group in _shown(one)] for name in columns}
+    return [_drawn(one, columns[one["column"]], _axis(drawn[one["column"]])) for some in in_order for one in some]
 
 
-def _drawn(means: Facts, column: Facts) -> Figure:
+def _shown(means: Facts) -> list[Facts]:
+    """Return the groups of which a mean is drawn: the largest."""
+    order = sorted(means["groups"], key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
+    return [one for one in means["groups"] if one in order]
+
+
+def _axis(groups: Sequence[Facts]) -> tuple[float, float]:
+    """Return between what the axis of means lies: with what they are within, up to so far beyond all of them."""
+    known = [one for one in groups if one["released"] is not None]
+    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
+    reach = (max(values) - min(values)) * FAR or 1.0
+    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
+    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
+    return min(low, min(values)), max(high, max(values))
+
+
+def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
     """Draw the means of a column in each group of another."""
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
-    order = sorted(groups, key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
-    shown = [one for one in groups if one in order]
+    shown = _shown(means)
     known = [one for one in shown if one["released"] is not None]
     relied = [one for one in known if not one["reason"]] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
-    note += f", {IF_THIN}" * ("open" in column.get("unseen", {}))
+    note += f", {IF_THIN}" * supposes_thinning_out(column)
     note += NONE_APART * (len(relied) > 1 and not are_apart(groups))
     rows = tuple(_row(one, column) for one in means["groups"])
-    drawn = _picture(title, shown, column)
+    drawn = _picture(title, shown, column, axis)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
     return Figure(title, note, drawn, HEADER, rows, more)
 
@@ -107,14 +134,10 @@ def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
     return released, within, "" if group["synthetic"] is None else amount(column, group["synthetic"], off)
 
 
-def _picture(title: str, groups: Sequence[Facts], column: Facts) -> Any:
+def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[float, float]) -> Any:
     """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
     known = [one for one in groups if one["released"] is not None]
-    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
-    reach = (max(values) - min(values)) * FAR or 1.0
-    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
-    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
-    low, high = min(low, min(values)), max(high, max(values))
+    low, high = axis
     span = high - low or 1.0
 
     def x(value: float) -> float:

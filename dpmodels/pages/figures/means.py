@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.named import has_first_rows
+from dpmodels.pages.figures.open_means import UNLESS
 from dpmodels.pages.glance import (
     Yardstick,
     error_of,
@@ -16,7 +17,7 @@ from dpmodels.pages.glance import (
     yardstick,
 )
 from dpmodels.pages.notes import not_handed_over
-from dpmodels.pages.page import percent_up
+from dpmodels.pages.page import percent, percent_up
 from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
@@ -80,6 +81,19 @@ def in_words(error: PartOff) -> str:
         return UNKNOWN
     stated, farthest = (percent_up(max(one, LEAST), MOST_RELATIVE) for one in (error.stated, error.farthest))
     return "at least " * error.is_cut + stated + f", up to {farthest}" * (farthest != stated)
+
+
+def bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
+    """Say within what, or beyond what, some figures are, and of what that is a part."""
+    if measure in (UNKNOWN, UNLESS):
+        return measure
+    of = f" of {'its' if is_one else 'their'} {measure}" if measure else ""
+    if most == math.inf:
+        return f"beyond {percent(above)}{of}"
+    least = "at least " * any(error.is_cut for error in errors)
+    may_hide = any(error.farthest > error.stated for error in errors)
+    worst = percent_up(max(error.stated for error in errors), 10.0)
+    return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
 
 
 def words_by_kind(report: Facts, figure: str, names: Sequence[str]) -> Iterator[tuple[list[str], tuple[str, ...]]]:

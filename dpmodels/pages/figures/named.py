@@ -4,12 +4,14 @@ Privacy: post-processing of a publishable report.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.remarks import FIRST_ROWS
-from dpmodels.pages.glance import unresolved
+from dpmodels.pages.figures.categories import has_rules
+from dpmodels.pages.glance import MOVED, is_farther, unresolved
 from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -36,7 +38,15 @@ def farther(report: Facts, least: float = 0.005) -> list[str]:
     dropped = not_handed_over(report)
     received = [one for one in report.get("columns", ()) if one["name"] not in dropped]
     measured = [one for one in received if "released" in one and not unresolved(one)]
-    return [one["name"] for one in measured if one["distance_to_release"] > max(2 * one["expected_distance"], least)]
+    return [one["name"] for one in measured if is_farther(one, least)]
+
+
+def moved_apart(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
+    """Say of which columns rules, or the fit, have moved shares from what was released, and by how much."""
+    off = {one["name"]: one.get("distance_to_release", 0.0) for one in report["columns"]}
+    if apart := [f"{name} ({percent(off[name])} of all rows)" for name in farther(report, MOVED)]:
+        by = "rules of the schema have" if has_rules(report) else "the fit has"
+        yield f"shares of {named(apart)}, which {by} moved from what was released"
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:

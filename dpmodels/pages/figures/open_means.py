@@ -15,16 +15,19 @@ Facts = Mapping[str, Any]
 FAR = 15.0
 """Times the error to expect by which a few values that noise hides may move a mean before a report warns of it."""
 OPEN_MEAN = (
-    "use no mean and no total of it unless you know that its values thin out towards the ends of what they can be: by "
-    "noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is {mean}, with an expected "
-    "error of {error}. "
+    "use no mean and no total of it, not by group either, unless you know that its values thin out towards the ends of "
+    "what they can be: by noise alone its mean lies anywhere from {low} to {high}; where they do thin out, it is "
+    "{mean}, with an expected error of {error}. "
 )
 FAR_MEAN = (
     "its mean is about {mean}, within {within}, where its values thin out towards the ends of what they can be; where "
     "a few lie far away from the others, which noise would hide, it may be anywhere from {low} to {high}. "
 )
-UNLESS = "not known, unless their values thin out towards the bounds: then as the report states"
-"""What is said of figures that noise leaves open, and that hold on terms which whoever knows the values may judge."""
+THIN_OUT = "values thin out, becoming rarer towards the largest possible one as wages do"
+"""On what terms figures that noise leaves open hold, as whoever knows the values may judge."""
+UNLESS = "not known, unless their values thin out: then as the report states"
+AS_STATED = "means by group as the report states them"
+"""What is of use of a column whose mean of all rows is too far off."""
 REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
 
 
@@ -51,6 +54,22 @@ def _doubt(column: Facts) -> str:
     within = NORMAL_95 * expected
     mean_in_words = amount(column, estimate, within)
     return FAR_MEAN.format(mean=mean_in_words, within=error(column, within), low=low, high=high) + remedy
+
+
+def supposes_thinning_out(column: Facts) -> bool:
+    """Tell whether a report says that the mean of a column is within what it states if its values thin out."""
+    return bool({"open", "far"} & column.get("unseen", {}).keys() or ("follows" in column and _doubt(column)))
+
+
+def means_by_group(report: Facts) -> tuple[frozenset[str], frozenset[str]]:
+    """Name the columns of which a report states means by group, and those where nothing speaks against one of these."""
+    known = [
+        (one["column"], group["reason"])
+        for one in report.get("groups", ())
+        for group in one["groups"]
+        if group["released"] is not None
+    ]
+    return frozenset(name for name, _ in known), frozenset(name for name, reason in known if not reason)
 
 
 def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> tuple[list[str], list[str]]:

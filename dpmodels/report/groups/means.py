@@ -36,7 +36,7 @@ WIDE = "its interval spans the means of all counted ranges: name both columns in
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
-DOUBTED = "the report says to use no mean of the column: noise hides values far out"
+DOUBTED = "what the report warns of the column's mean of all rows holds for it too"
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 UNKNOWN = (DROWNED, BEYOND)
@@ -163,6 +163,7 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
     if "mean" in groups and _is_numeric(groups["mean"]):
         groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     about = [one for one in facts.get("columns", ()) if one["name"] in names]
+    about += [one for one in facts.get("derived", ()) if one["name"] == derived]
     if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
         groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
     return groups

@@ -82,7 +82,7 @@ def related(column: str, columns: Mapping[str, Any], pairs: Sequence[Constraint]
     if column not in written:
         return [column]
     linked, products = [column], {*written[column]} - {()}
-    ordered = [pair for pair in pairs if _is_of_all_rows(pair, columns)]
+    ordered = [pair for pair in pairs if is_of_all_rows(pair, columns)]
     while more := [
         name
         for name, polynomial in written.items()
@@ -93,7 +93,7 @@ def related(column: str, columns: Mapping[str, Any], pairs: Sequence[Constraint]
     return linked[:MOST_RELATED]
 
 
-def _is_of_all_rows(pair: Constraint, columns: Mapping[str, Any]) -> bool:
+def is_of_all_rows(pair: Constraint, columns: Mapping[str, Any]) -> bool:
     """Tell whether a rule orders two columns in every row, so that it orders their means."""
     return all(isinstance(one := columns[name], Modelled) and _is_whole(one) for name in (pair.lower, pair.upper))
 
@@ -269,7 +269,7 @@ class _Layout:
             fixed = inside.fixed(group, names) if names else {}
             yield from ((row, 0.0, 0.0) for row in self._alike(place, fixed))
         for pair in inside.rules.pairs:
-            if {pair.lower, pair.upper} <= written.keys() and _is_of_all_rows(pair, columns):
+            if {pair.lower, pair.upper} <= written.keys() and is_of_all_rows(pair, columns):
                 lower, upper = written[pair.lower], written[pair.upper]
                 apart = upper.get((), 0.0) - lower.get((), 0.0)
                 for row in self.rows(lower) - self.rows(upper):
