@@ -1,5 +1,6 @@
 """One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -167,7 +168,7 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
 
 def _form_words(facts: Facts) -> str:
     """Return the words that may say the form of keys: the description, and cells that list no values."""
-    return "; ".join([facts.description, *(words.removeprefix("values ") for words in facts.unread)])
+    return "; ".join([facts.description, *(re.sub("^(?:values|type|range) ", "", words) for words in facts.unread)])
 
 
 def _described(facts: Facts) -> list[str]:

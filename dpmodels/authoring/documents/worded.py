@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpmodels.authoring.documents.forms import date_format_in
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.intervals import INTERVAL, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
 from dpmodels.authoring.documents.states import ANSWER_OF, EMPTY_WORDS
+from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.type_words import kind_of
 
 HEADED = ("min", "max", "range", "values", "formula", "of")
@@ -52,14 +54,6 @@ CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Two answers of which the first is said to hold in some rows, as in `Y if they left, else N`."""
-LOWER, UPPER = (
-    r"(?:at least|minimum|min\.?|no less than|mindestens|minimal|au moins|al menos|mínimo)(?: of| von| de)?:?\s+",
-    r"(?:at most|maximum|max\.?|no more than|up to|höchstens|maximal|bis zu|au plus|au maximum|como máximo|máximo)"
-    r"(?: of| von| de)?:?\s+",
-)
-LIMITS = {
-    key: re.compile(rf"{words}({NUMBER}|{DAY})", re.IGNORECASE) for key, words in (("min", LOWER), ("max", UPPER))
-}
 UNITS = (
     "points?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|degrees?|punkte?n?|jahre?n?|monate?n?|wochen?|"
     "tage?n?|stunden?|minuten?|sekunden?|prozent|grad|ans?|années?|mois|semaines?|jours?|heures?|secondes?|degrés?|"
@@ -117,7 +111,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
 
     The cell `unsure` holds the description where a person should confirm what was read.
     """
-    words = row.get("description", "").strip()
+    words = with_plain_days(row.get("description", "").strip())
     if not words or len(words) > LONGEST or any(row.get(heading, "").strip() for heading in HEADED):
         return row
     cells = list(dict.fromkeys(_cells(words)))
@@ -316,6 +310,5 @@ def _plain_bounds(phrase: str) -> Iterable[Cell]:
     text = bare(phrase)
     if RANGE.fullmatch(text) or SIGNS.fullmatch(text):
         yield Cell("range", text)
-    for heading, form in LIMITS.items():
-        if match := form.fullmatch(text):
-            yield Cell(heading, match[1])
+    if limit := limit_in(text):
+        yield Cell(*limit)
