@@ -12,7 +12,7 @@ from textwrap import shorten
 from dpmodels.authoring.documents.clock import clock_in
 from dpmodels.authoring.documents.formulas import with_formulas
 from dpmodels.authoring.documents.intervals import INTERVAL, LABELED, RANGE, SIGNS, are_pieces, bare
-from dpmodels.authoring.documents.joint_rows import columns_of
+from dpmodels.authoring.documents.joint_rows import columns_of, place_of_names
 from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.documents.rows_of_cells import LONGEST_CELL, UNREAD, cells_of, joined_rows
@@ -48,6 +48,8 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
+ASIDE = re.compile(r"\s*\([^()\d]*\)")
+"""Words in brackets, as in `1 (worst) to 5 (best)`."""
 OF_A_DAY = re.compile(r"\W*(?:the )?(?:day|calendar day|tag|jour|día) (?:of|de[rs]|d[eu]|del)\b", re.IGNORECASE)
 """How a description begins of a column whose moments are days."""
 CENTS = re.compile(r"[-+]?[\d.,]*\d[.,]\d\d")
@@ -68,10 +70,11 @@ def read_dictionary(text: str, form: TextForm | None = None, names: Collection[s
         Unsuitable: none of the headings is one for the names of columns, a row has more cells than headings, or a
             quotation mark is not closed in the row that it opens in.
     """
-    rows, meanings, delimiter = _rows(text)
+    rows, meanings, delimiter = _rows(text, names)
     _check_quotes(text, delimiter)
     _check_lengths(text, delimiter, len(meanings))
-    cells = [with_worded(row) for row in joined_rows([cells_of(rows[0], meanings, row) for row in rows[1:]])]
+    by_meaning = [cells_of(rows[0], meanings, row, number) for number, row in enumerate(rows[1:], 1)]
+    cells = [with_worded(row) for row in joined_rows(by_meaning)]
     titled = [(title, row) for row in cells if (title := row.get("name", "").strip())]
     named_rows = {name: row for title, row in titled for name in columns_of(title, names)}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
@@ -123,13 +126,13 @@ def _ends(row: dict[str, str]) -> Iterator[str]:
         yield from filter(None, match.groups() if match else ())
 
 
-def unread_headings(text: str) -> list[str]:
-    """Name the headings of a data dictionary that say nothing to a draft.
+def unread_headings(text: str, names: Collection[str] = ()) -> list[str]:
+    """Name the headings of a data dictionary that say nothing to a draft; ``names`` are as for ``read_dictionary``.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings, _ = _rows(text)
+    rows, meanings, _ = _rows(text, names)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
     return [heading for heading in unread if heading and folded(heading) not in IGNORED]
 
@@ -137,30 +140,39 @@ def unread_headings(text: str) -> list[str]:
 def has_headings(text: str) -> bool:
     """Tell whether a text begins with a line of headings, one of which is for names."""
     try:
-        return bool(_rows(text))
+        return bool(_rows(text, ()))
     except (Unsuitable, csv.Error):
         return False
 
 
-def repeated_names(text: str) -> list[str]:
+def repeated_names(text: str, names: Collection[str] = ()) -> list[str]:
     """Name the columns that a data dictionary describes more than once; the last of their rows counts.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings, _ = _rows(text)
-    names = Counter(cells_of(rows[0], meanings, row).get("name", "").strip() for row in rows[1:])
-    return [name for name, times in names.items() if name and times > 1]
+    rows, meanings, _ = _rows(text, names)
+    counts = Counter(cells_of(rows[0], meanings, row).get("name", "").strip() for row in rows[1:])
+    return [name for name, times in counts.items() if name and times > 1]
 
 
-def _rows(text: str) -> tuple[list[list[str]], list[str], str]:
-    """Cut a dictionary at the delimiter by which a heading is for names; return what headings mean, and it."""
+def _rows(text: str, names: Collection[str]) -> tuple[list[list[str]], list[str], str]:
+    """Cut a dictionary at the delimiter by which a heading is for names; return what headings mean, and it.
+
+    Without such a heading, cells that are columns of the data are names; in the first row, too, where it has no
+    headings.
+    """
     headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
         meanings = [MEANT.get(folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
             return rows, [_meaning(heading, meanings) for heading in rows[0]], delimiter
+        if len(meanings) > 1 and (place := place_of_names(rows[1:], names)) is not None and place < len(meanings):
+            has_none = place_of_names([rows[0]], names) == place
+            meanings = ["" if has_none else _meaning(heading, meanings) for heading in rows[0]]
+            meanings[place] = "name"
+            return [[""] * len(meanings)] * has_none + rows, meanings, delimiter
         headings = max(headings, rows[0] if rows else [], key=len)
     known = [cell for cell in headings if folded(cell) in MEANT]
     raise Unsuitable(NO_HEADINGS.format(_first_line(headings, known)))
@@ -321,7 +333,7 @@ def _between(
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
-    plain = bare(with_plain_days(cell))
+    plain = bare(with_plain_days(ASIDE.sub("", cell)))
     if RANGE.fullmatch(plain) or SIGNS.fullmatch(plain) or limit_in(plain, is_headed=True):
         return _range(plain, kind, marks)
     unread = Facts(unread=(f"values {shorten(cell, LONGEST_CELL, placeholder='…')}",))

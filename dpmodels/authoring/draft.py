@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
-from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
+from dpmodels.authoring.column import ColumnDraft, drafted
+from dpmodels.authoring.documents.bounds_left_out import REVERSED
 from dpmodels.authoring.documents.offered import in_cents, table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts

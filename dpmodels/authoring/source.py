@@ -167,7 +167,7 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None, 
         text = listed.table if listed else text
         kind, tables = _read(text, path, form, names)
         tables = _placed(tables, listed.lines, path) if listed else tables
-        remarks = _remarks(text, path) if kind == DICTIONARY else ()
+        remarks = _remarks(text, path, names) if kind == DICTIONARY else ()
     except NacreError:
         raise
     except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
@@ -209,13 +209,14 @@ def _placed(tables: Tables, lines: Mapping[str, int], path: Path) -> Tables:
     }
 
 
-def _remarks(text: str, path: Path) -> tuple[str, ...]:
+def _remarks(text: str, path: Path, names: Collection[str]) -> tuple[str, ...]:
     """Say which headings of a data dictionary were not read, and which are, and which columns it describes twice."""
     unread, repeated = (
-        ", ".join(f"`{one}`" for one in several) for several in (unread_headings(text), repeated_names(text))
+        ", ".join(f"`{one}`" for one in several)
+        for several in (unread_headings(text, names), repeated_names(text, names))
     )
     known = f"headings that are read: {', '.join(HEADINGS)}, and usual words for these"
-    remarks = [f"not read of {path.name}: {unread}; {known}"] if unread else []
+    remarks = [f"read as descriptions alone in {path.name}: {unread}; {known}"] if unread else []
     twice = f"described more than once in {path.name}, of which the last row counts: {repeated}"
     return (*remarks, twice) if repeated else tuple(remarks)
 

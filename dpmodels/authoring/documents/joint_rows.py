@@ -1,7 +1,7 @@
 """Rows of a code book that describe several columns at once, as `maths, english, science` and `q1 to q5` do."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from dpmodels.authoring.documents.intervals import TO
@@ -44,3 +44,14 @@ def _spanned(part: str, columns: Collection[str]) -> list[str]:
 def is_like(name: str, names: Collection[str]) -> bool:
     """Tell whether a name is nearly one of the data's, by all of its letters."""
     return bool(get_close_matches(name.casefold(), [one.casefold() for one in names], n=1))
+
+
+def place_of_names(rows: Sequence[Sequence[str]], names: Collection[str]) -> int | None:
+    """Return which cell of each row names columns of the data, by most of the rows; None where none does."""
+    columns = {one.casefold() for one in names}
+    for place in range(max(map(len, rows), default=0)):
+        cells = [row[place].strip() for row in rows if len(row) > place and row[place].strip()]
+        named = sum(any(one.casefold() in columns for one in columns_of(cell, names)) for cell in cells)
+        if columns and named and 2 * named >= len(cells):
+            return place
+    return None

@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
+from itertools import takewhile
 
-from dpmodels.authoring.documents.joint_rows import columns_of, is_like
+from dpmodels.authoring.documents.joint_rows import columns_of, is_like, place_of_names
 from dpmodels.authoring.headings import MEANT, folded
 
 LINE = re.compile(
@@ -79,7 +80,7 @@ def as_csv(text: str, names: Collection[str] = ()) -> Listed | None:
 
     ``names`` are those of the data's columns, which tell rows for several of them, and prose, from other names.
     """
-    lines, tabled, headed = text.splitlines(), [*_tabled(text)], [*_headed(text, names)]
+    lines, tabled, headed = text.splitlines(), [*_tabled(text, names)], [*_headed(text, names)]
     entries = [*tabled, *_listed(text, names)]
     entries = headed if _are_of_headings(headed, entries, lines) else entries
     entries = [replace(one, cells={**one.cells, "name": name}) for one in entries for name in _columns(one, names)]
@@ -156,21 +157,25 @@ def _are_of_headings(headed: Sequence[Entry], entries: Sequence[Entry], lines: S
     return bool(headed) and is_said and others <= len(headed)
 
 
-def _tabled(text: str) -> Iterator[Entry]:
-    """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known."""
+def _tabled(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
+    """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known.
+
+    Other tables are read whose cells name columns of the data.
+    """
     lines = text.splitlines()
     for number, rule in enumerate(lines[1:], 2):
         if "-" not in rule or "|" not in lines[number - 2] or not RULE.fullmatch(rule.strip()):
             continue
         headings = _cells_of(lines[number - 2])
-        names = [one for one in headings if MEANT.get(folded(one)) == "name"]
-        if not names or not any(MEANT.get(folded(one), "name") != "name" for one in headings):
+        rows = [_cells_of(line) for line in takewhile(lambda line: "|" in line, lines[number:])]
+        meanings = [MEANT.get(folded(one), "") for one in headings]
+        place = meanings.index("name") if "name" in meanings and {*meanings} - {"name", ""} else None
+        place = place_of_names(rows, names) if place is None else place
+        if place is None or place >= len(headings):
             continue
-        for further, line in enumerate(lines[number:], number + 1):
-            if "|" not in line:
-                break
-            cells = dict(zip(headings, _cells_of(line), strict=False))
-            if name := cells.pop(names[0], ""):
+        for further, row in enumerate(rows, number + 1):
+            cells = dict(zip(headings, row, strict=False))
+            if name := cells.pop(headings[place], ""):
                 yield Entry(further, {"name": name, **{one: cell for one, cell in cells.items() if one}})
 
 

@@ -78,7 +78,7 @@ def with_said(
 
 
 def in_cents(columns: Mapping[str, ColumnDraft]) -> dict[str, ColumnDraft]:
-    """Round to cents what a formula reckons of numbers with two decimals, as who wrote the file did, unless one is said.
+    """Round to cents what a formula reckons of numbers with two decimals, as files of money do, unless others are said.
 
     What compares, counts or rounds by itself gives no such numbers.
     """

@@ -16,6 +16,7 @@ from dpmodels.authoring.documents.intervals import INTERVAL, RANGE, SIGNS, are_p
 from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
+from dpmodels.authoring.documents.rows_of_cells import OF_CELLS
 from dpmodels.authoring.documents.states import ANSWER_OF, EMPTY_WORDS
 from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.type_words import kind_of
@@ -193,12 +194,17 @@ def _cells(words: str) -> Iterator[Cell]:
 
 
 def _parts(words: str) -> list[str]:
-    """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`."""
+    """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`.
+
+    Of several cells, which semicolons and line ends part, each is a part.
+    """
+    cells = [part.strip().rstrip(".") for part in words.split(OF_CELLS)] if OF_CELLS in words else []
     brackets = re.findall(r"\(([^()]*)\)", words)
     outside = STOP.split(words)[0].rpartition(": ")
     first = STOP.split(words)[0].split(";")[0].strip()
     behind = outside[2].strip().rstrip(".") if outside[1] else ""
-    return [words.strip().rstrip("."), *brackets, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
+    whole = [*cells, words.strip().rstrip("."), *brackets]
+    return [*whole, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
 
 
 def _choice(words: str) -> Cell | None:
