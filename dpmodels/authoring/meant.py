@@ -41,8 +41,8 @@ OF_TEXT = {
 """What says of the whole table how its text is written, by the key that a person may write for a column."""
 WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*[^\W\d_%]*[€$£%°]?[^\W\d_]*")
 """A number with the word or the sign of its unit behind it."""
-OPTION = re.compile(r"'([^']+)'|\b([a-z]+\d+(?:\[\w+\])?|decimal\(\w+, \w+\))")
-"""A word that a sentence offers: in quotes, or the name of a type of Arrow."""
+OPTION = re.compile(r"'([^']+)'|\b([a-z]+\d+(?:\[\w+\])?|[a-z]+\[\w+\]|(?:(?<=be )|(?<=, ))[a-z]+(?=,))")
+"""A word that a sentence offers: in quotes, between commas, or the name of a type of Arrow."""
 STEPS = tuple(f"{10.0**-decimals:g}" for decimals in range(7))
 """The last decimals that a person writes for their number."""
 

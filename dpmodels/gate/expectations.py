@@ -26,7 +26,7 @@ from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.policies import Counted, Policies
 from dpmodels.gate.repeats import Repeats
-from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, Rule, judged_by_row, suite_for
+from dpmodels.gate.suite import NOT_NULL, ROW_COUNT, UNIQUE, WHOLE, Rule, judged_by_row, suite_for
 from dpmodels.gate.witnesses import Witnesses, gap
 
 WIDE = 2.0**62  # stands for an infinite whole number: far outside any bounds, and still an int64
@@ -288,14 +288,22 @@ class Gate(Verdicts):
             batch = batches.get_batch(batch_parameters={"dataframe": frame})
             report: Any = batch.validate(suite, result_format=COUNTS)
             return {
-                result.expectation_config.meta["index"]: (
+                (index := result.expectation_config.meta["index"]): (
                     bool(result.success),
-                    int(result.result.get("unexpected_count") or 0),
+                    int(result.result.get("unexpected_count") or _not_whole(rules[index], frame, bool(result.success))),
                 )
                 for result in report.results
             }
 
         return run
+
+
+def _not_whole(rule: Rule, frame: Any, holds: bool) -> int:
+    """Count the rows with decimals in a column of whole numbers, which the suite tells by its type alone."""
+    if holds or rule.expectation != WHOLE or rule.column not in frame:
+        return 0
+    values = frame[rule.column]
+    return int((values.notna() & (values != np.floor(values))).sum())
 
 
 def _to_pandas(column: Modelled, array: pa.Array, rejects: bool) -> Any:

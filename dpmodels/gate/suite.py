@@ -16,6 +16,7 @@ from dpmodels.contract.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
 NOT_NULL = "ExpectColumnValuesToNotBeNull"
+WHOLE = "ExpectColumnValuesToBeInTypeList"
 UNIQUE = "ExpectColumnValuesToBeUnique"
 REPEATED = "must not have the same value in two rows"
 MORE_NULLS = f"{NOT_NULL} in most rows"
@@ -29,7 +30,7 @@ FIXES = {
     "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
     "what is public, or write `outside: other`",
     UNIQUE: "leave out rows that are there twice, or write `unit: {user: COLUMN, max_rows: N}` for `unique: true`",
-    "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
+    WHOLE: "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""
 COMPUTED = (
@@ -176,7 +177,7 @@ def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
         yield Rule(NOT_NULL, {"column": name}, "must not be null", tuple(names_in(formula)) if formula else ())
     if isinstance(column, Integer):
         whole = {"column": name, "type_list": ["Int64Dtype"]}
-        yield Rule("ExpectColumnValuesToBeInTypeList", whole, "must hold whole numbers")
+        yield Rule(WHOLE, whole, "must hold whole numbers")
     if outside != "refuse":
         return
     if isinstance(column, Continuous):
