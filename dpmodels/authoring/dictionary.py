@@ -134,7 +134,7 @@ def unread_headings(text: str, names: Collection[str] = ()) -> list[str]:
     """
     rows, meanings, _ = _rows(text, names)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
-    return [heading for heading in unread if heading and folded(heading) not in IGNORED]
+    return [heading for heading in unread if heading and folded(heading) not in {*IGNORED, *SECOND}]
 
 
 def has_headings(text: str) -> bool:

@@ -133,7 +133,7 @@ REFUSED = {
     "ward is not North": "write such as `ward!=north`",
     "age is 5 and sick": "give each by itself, as 'age is 5' and 'sick'",
     "smokr": "a value, such as `age>0`; did you mean `smoker`?",
-    "aeg > 3": "`aeg > 3`: there is no column aeg, but age, ward, dose, smoker, sick; did you mean `age`?",
+    "aeg > 3": "`aeg > 3`: there is no column aeg; did you mean `age`?",
     "height > 3": "`height > 3`: there is no column height, but age, ward, dose, smoker, sick",
     "patient = 3": "column patient is not modeled",
     "age > 100": "a value of column age must lie between 0 and 99",

@@ -136,7 +136,7 @@ def test_a_sum_of_rounded_parts_may_be_off_by_a_cent_and_one_that_differs_is_tol
         ("1000.00,0.00,1000.01", both, False, "in 1 of 2 rows the formula is rounded to another last decimal"),
         ("1000.00,0.00,1000.01", gross, True, "with `round: 2` for `base` and `extra` too it holds in every row"),
         ("1000.00,0.00,1000.02", both, True, "differs from `base + extra`, by 0.02 at most: correct these rows or"),
-        ("1000.123,0.456,1000.58", dict.fromkeys(both, ""), True, "by 0.001 at most; with `round: 2` it holds in"),
+        ("1000.123,0.456,1000.58", dict.fromkeys(both, ""), True, "by 0.001 at most: write `round: 2`, with which it holds in"),
         ("1000.00,7.00,1007.50", gross, True, 'computed: "gross - (base + extra)"'),
     ]
     for row, keys, is_broken, said in cases:
@@ -159,7 +159,7 @@ def test_a_frame_of_rules_has_the_advice_on_a_formula_beside_the_rule_that_it_br
     rules = nacre.validate(data, schema, raw=True)
     (broken,) = rules[~rules["success"]].itertuples()
     assert broken.column == "gross" and broken.advice.endswith(
-        "by 0.001 at most; with `round: 2` it holds in every row"
+        "by 0.001 at most: write `round: 2`, with which it holds in every row"
     )
     assert (rules[rules["success"]].advice == "").all() and not rules["rule"].str.contains("it holds in every").any()
     printed = run_cli("validate", data, "--schema", schema, "--raw")[1]

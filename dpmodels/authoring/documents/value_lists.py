@@ -36,7 +36,8 @@ def listed_in(cell: str, kind: str | None) -> tuple[list[str], bool]:
 
 def _with_last(tokens: Sequence[str]) -> list[str]:
     """Cut the last of several values at `or`; two that nothing else parts are a list where both are short."""
-    last = LAST_OF_LIST.split(re.sub(r"^(?:or|oder|ou|o)\s+", "", tokens[-1], flags=re.IGNORECASE))
+    begin = r"^(?:or|oder|ou|o)\s+" if len(tokens) > 1 else "^"
+    last = LAST_OF_LIST.split(re.sub(begin, "", tokens[-1], flags=re.IGNORECASE))
     if len(tokens) == 1 and (len(last) == 1 or any(len(one.split()) > LONGEST_CHOICE for one in last)):
         return []
     return [one.strip().strip("\"'") for one in (*tokens[:-1], *last)]
