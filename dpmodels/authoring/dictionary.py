@@ -307,7 +307,8 @@ def _range(cell: str, kind: str | None, marks: Marks) -> Facts:
 def _compared(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read one comparison, or one for each end, such as ``>= 0`` and ``> 0 and <= 100``, or one bound in words."""
     if limit := limit_in(cell, is_headed=True):
-        return _between(kind, marks, *(limit[1] if limit[0] == end else None for end in ("min", "max")))
+        least, most = (limit[1] if limit[0] == end else None for end in ("min", "max"))
+        return _between(kind, marks, least, most)
     match = SIGNS.fullmatch(cell)
     signs = [(sign, end) for sign, end in (match.groups()[:2], match.groups()[2:]) if sign] if match else []
     sides = {("high" if set(sign) & set("<≤") else "low"): (end, sign in "<>") for sign, end in signs}

@@ -19,6 +19,7 @@ NOT_NULL = "ExpectColumnValuesToNotBeNull"
 WHOLE = "ExpectColumnValuesToBeInTypeList"
 UNIQUE = "ExpectColumnValuesToBeUnique"
 REPEATED = "must not have the same value in two rows"
+ONCE_CLIPPED = ", also once `outside: clip` has set values to bounds"
 MORE_NULLS = f"{NOT_NULL} in most rows"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
@@ -148,7 +149,11 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"
-        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, f"`{rule}` must hold in every row"))
+        clipped = [
+            name for name in (rule.lower, rule.upper) if raw and getattr(schema.columns[name], "outside", "") == "clip"
+        ]
+        text = f"`{rule}` must hold in every row{ONCE_CLIPPED * bool(clipped)}"
+        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, text))
     for text in rules:
         holds = {"column": text, "value_set": [True]}
         suite.append(Rule("ExpectColumnValuesToBeInSet", holds, f"`{text.strip()}` must hold in every row"))

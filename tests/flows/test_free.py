@@ -434,8 +434,8 @@ def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home)
     assert "the share of rows whose sick is yes" in err and "beyond the edges is left out: age above" in err
     assert north["count"][0] == pytest.approx(wards.sum())
     for column, value, says in (
-        ("ward", None, "value='CATEGORY' asks for the share of one"),
-        ("ward", "nroth", "does not count value='nroth' of ward by itself; .*did you mean `north`"),
+        ("ward", None, r"`nacre.marginals\(RUN, 'ward'\)` has shares, and `value=CATEGORY` asks for one"),
+        ("ward", "nroth", "does not count nroth of ward by itself; .*did you mean `north`"),
         ("age", 3, "column age has numbers or dates, whose mean needs no value"),
     ):
         with refused(Unsuitable, says):
