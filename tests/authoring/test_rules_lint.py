@@ -131,7 +131,8 @@ def test_a_word_that_a_key_takes_is_suggested() -> None:
 
 def test_the_columns_that_there_are_are_listed_once() -> None:
     _, faults = parse(
-        "name: t\ncolumns:\n  hours: {type: integer, min: 0, max: 60}\n  pay: {type: integer, min: 0, max: 9}\n"
+        "name: t\nunit: record\ncolumns:\n  hours: {type: integer, min: 0, max: 60}\n"
+        "  pay: {type: integer, min: 0, max: 9}\n"
         "constraints: [when zzq = 3 then pay > 5, when huors = 3 then pay > 5]\nworkload: [{by: zzq}]\n"
         "partition: zzq\ntarget: zzq\n"
     )
