@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from dpmodels import amounts
+from dpmodels.groups_in_words import groups_in_python
 from dpmodels.similar import near as near
 from dpmodels.similar import near_or_listed as near_or_listed
 from dpmodels.tracebacks import lines_of
@@ -46,7 +47,7 @@ def in_words(text: str, caller: Callable[[str], str], call: Callable[[str], str]
     def named(match: re.Match[str]) -> str:
         return match["command"] or f"`{caller(match['option'])}{'=' + match['word'] if match['word'] else ''}`"
 
-    spoken = _COMMAND.sub(lambda match: f"`{call(match[1]) or match[1]}`", text)
+    spoken = _COMMAND.sub(lambda match: f"`{call(match[1]) or match[1]}`", groups_in_python(text))
     return re.sub(r"``(\w+(?:=\w+)?)``", r"`\1`", _OPTION.sub(named, spoken))
 
 

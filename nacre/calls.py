@@ -29,6 +29,8 @@ KEYWORDS = ("home", "ledger", "officer_key", "public_key", "refit")
 """Options that a call takes too, where a command has them."""
 FURTHER = {"resume": ("out",), "approve": ("reason",), "validate": ("raw",)}
 """Those that some calls take besides."""
+OF_COLUMNS = ("marginals",)
+"""Commands with columns behind the run, which their calls take as well."""
 NUMBERS = ("EPSILON", "DELTA", "ROWS")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 PLACEHOLDERS = {*POSITIONAL, *NUMBERS, "HOME", "KEY", "OUT", "REASON"}
@@ -51,7 +53,8 @@ def call_of(command: str, home: object = None) -> str:
         options.setdefault("name" if call == OF_ACCOUNT else first.lower(), positional[0])
     written = PLACEHOLDER.sub(lambda one: _as_python(options.pop(one[0].lower(), one[0]), one[0]), call)
     taken = (*KEYWORDS, *FURTHER.get(name, ()))
-    keywords = "".join(f", {one}={_as_python(options[one], '')}" for one in taken if one in options)
+    columns = "".join(f", {one!r}" for one in positional[1:]) if name in OF_COLUMNS else ""
+    keywords = columns + "".join(f", {one}={_as_python(options[one], '')}" for one in taken if one in options)
     keywords = keywords if keywords and not written.endswith("()") else keywords.removeprefix(", ")
     return f"{written.removesuffix(')')}{keywords})"
 

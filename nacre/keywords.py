@@ -6,6 +6,7 @@ configuration, and so is what is accepted.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from dpmodels.privacy import Sensitive
@@ -127,7 +128,8 @@ def _keywords(model: type[HandOverConfig], taken: set[str], opens: bool) -> Iter
     for one in settings_of(model):
         name = spoken(one.name)
         if not {name, one.name, one.within} & {*taken, *UNASKED, *model.WITHOUT}:
-            yield name, (None if one.field.is_required() else one.field.default, str(one.field.description))
+            default = None if one.field.is_required() else one.field.default
+            yield name, (str(default) if isinstance(default, Path) else default, str(one.field.description))
     if opens:
         yield "open", (False, "Open the data set's account with this run's budget as its cap, if it has none.")
 

@@ -1,5 +1,6 @@
 """One column of a draft: what its type in the file and its documentation make of it, with a TODO for what is open."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -9,6 +10,7 @@ import pyarrow as pa
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from dpmodels.authoring.documents.bounds_left_out import unused, without_reversed
 from dpmodels.authoring.documents.fitted import bounds_of, in_cents, unfilled, values_of
 from dpmodels.authoring.documents.formulas import form_of, with_other_letter
 from dpmodels.authoring.documents.spans import is_open
@@ -41,7 +43,6 @@ IF_ZEROS = "zero_inflated: true if any is exactly 0"
 OF_DECIMALS = "how many decimals have they (round: 2)?"
 IN_SECONDS = "times are cut to the second; or write resolution: day, hour or minute"
 MAY_BE_ANSWERS = "`type: boolean` alone if it holds yes and no only"
-REVERSED = "is reversed, and neither bound is taken"
 NOT_READ = "not read: "
 MADE = 'left out; or `keep: "pattern:{}"` makes keys of the documented form, but for a first letter that none has'
 SUGGESTED = "suggested, as "
@@ -71,9 +72,9 @@ def drafted(
     A suggestion that leaves nothing open bears a mark until it is accepted. With ``discover`` the type that a name
     suggests is taken, and what a discovery can fill in is left to it.
     """
-    facts, reversed_range = _without_reversed(name, facts)
+    facts, reversed_range = without_reversed(name, facts)
     if facts.keys is not None:
-        return _given(facts.keys, dtype, facts, [*_described(facts), *reversed_range], discover)
+        return _given(facts.keys, dtype, facts, [*_described(facts), *reversed_range, *_unread(facts)], discover)
     facts, doubts = _doubted(in_cents(_of_days(facts, dtype), dtype), accept, discover)
     stated = _stated(name, dtype, facts)
     keys, remarks = _joined(stated, facts)
@@ -85,8 +86,8 @@ def drafted(
     suggested = _suggested(name, dtype, keys, facts)
     if suggested and suggested.because in (UNIQUE, OF_CLOCK):
         remarks = [one for one in remarks if one != MAY_BE_ANSWERS]
-    remarks += [] if suggested and suggested.keys and keys["type"] == TODO else _unused(keys, facts)
-    remarks += [f"{NOT_READ}{words}" for words in dict.fromkeys(facts.unread)]
+    remarks += [] if suggested and suggested.keys and keys["type"] == TODO else unused(keys, facts)
+    remarks += _unread(facts)
     if keys["type"] == TODO and dtype is not None and pa.types.is_nested(dtype):
         return ColumnDraft(keys, (*remarks, f"holds {described(dtype)}, which no column does; {APART}"))
     keys |= CONFIRM if doubts and not (accept or discover or TODO in keys.values()) else {}
@@ -167,12 +168,16 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
 
 def _form_words(facts: Facts) -> str:
     """Return the words that may say the form of keys: the description, and cells that list no values."""
-    return "; ".join([facts.description, *(words.removeprefix("values ") for words in facts.unread)])
+    return "; ".join([facts.description, *(re.sub("^(?:values|type|range) ", "", words) for words in facts.unread)])
 
 
 def _described(facts: Facts) -> list[str]:
     """Return the description of a column, with its line in a document of prose."""
     return [f"{facts.description} ({facts.place})" if facts.place else facts.description] * bool(facts.description)
+
+
+def _unread(facts: Facts) -> list[str]:
+    return [f"{NOT_READ}{words}" for words in dict.fromkeys(facts.unread)]
 
 
 def _doubted(facts: Facts, accept: bool, discover: bool) -> tuple[Facts, list[str]]:
@@ -184,30 +189,6 @@ def _doubted(facts: Facts, accept: bool, discover: bool) -> tuple[Facts, list[st
     if discover:
         return replace(facts, low=None, high=None, values=None), [f"{SUGGESTED}its description may say what is open"]
     return facts, [f"{SUGGESTED}its description may be read; to take it, delete `, confirm: TODO`"]
-
-
-def _unused(keys: Keys, facts: Facts) -> list[str]:
-    """Say that the documented bounds of a category are left out, or stand where the type is still open."""
-    ends = [f"{key}: {end.value}" for key, end in (("min", facts.low), ("max", facts.high)) if end]
-    if not ends or keys["type"] not in (TODO, "categorical") or keys.get("values", TODO) != TODO:
-        return []
-    if keys["type"] == TODO:
-        return [f"{', '.join(ends)} as documented, which says no type that is read"]
-    return [f"not used: {', '.join(ends)}, as documented; write its values, or a type that has bounds"]
-
-
-def _without_reversed(name: str, facts: Facts) -> tuple[Facts, list[str]]:
-    """Leave both bounds out where a document has the larger one first: either may be the one that is wrong."""
-    if facts.low is None or facts.high is None:
-        return facts, []
-    (low, _), (high, _) = facts.low, facts.high
-    try:
-        if not low > high:  # type: ignore[operator]
-            return facts, []
-    except TypeError:  # a number and a moment
-        return facts, []
-    remark = f"column {name}: the documented range {low} to {high} {REVERSED}: write the smaller one first, or as `min`"
-    return replace(facts, low=None, high=None), [remark]
 
 
 def _with_zeros(keys: Keys) -> tuple[Keys, list[str]]:

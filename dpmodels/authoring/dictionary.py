@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
-from itertools import pairwise
 from textwrap import shorten
 
 from dpmodels.authoring.documents.clock import clock_in
 from dpmodels.authoring.documents.formulas import with_formulas
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, LABELED, RANGE, SIGNS, THOUSANDS, are_pieces, bare
+from dpmodels.authoring.documents.intervals import INTERVAL, LABELED, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.joint_rows import columns_of, place_of_names
+from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import with_phrases
+from dpmodels.authoring.documents.rows_of_cells import LONGEST_CELL, UNREAD, cells_of, joined_rows
+from dpmodels.authoring.documents.value_lists import NO, YES, are_answers, cut, listed_in
 from dpmodels.authoring.documents.worded import with_worded
+from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.facts import (
     RESOLUTIONS,
     SCALES,
@@ -36,10 +40,6 @@ from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import Unsuitable
 
-YES, NO = (
-    {"yes", "y", "true", "t", "1", "null", "x", "allowed"},
-    {"no", "n", "false", "f", "0", "not null", "none", "-"},
-)
 YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non"}
 """Answers that say whether values may be missing; as values themselves they are words like others."""
 EXCEL = re.compile(rf"\b({'|'.join(FUNCTIONS)})(?=\s*\()", re.IGNORECASE)
@@ -48,30 +48,35 @@ NO_HEADINGS = (
     "`variable`, and another such as `type`, `min`, `max` or `values`; its first line {}. Write the codebook as CSV, "
     "as flows/demo/codebook.csv is, or give types with --types"
 )
+ASIDE = re.compile(r"\s*\([^()\d]*\)")
+"""Words in brackets, as in `1 (worst) to 5 (best)`."""
 OF_A_DAY = re.compile(r"\W*(?:the )?(?:day|calendar day|tag|jour|día) (?:of|de[rs]|d[eu]|del)\b", re.IGNORECASE)
 """How a description begins of a column whose moments are days."""
 CENTS = re.compile(r"[-+]?[\d.,]*\d[.,]\d\d")
 """An end with two decimals, of which nobody writes a last zero unless the numbers have so many."""
-MOST_HEADINGS, LONGEST_HEADING, LONGEST_CELL = 12, 40, 100
-"""Headings, and letters of each, that an error names, and letters of a cell that a comment has."""
-FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
+MOST_HEADINGS, LONGEST_HEADING = 12, 40
+"""Headings, and letters of each, that an error names."""
 CLOCK_READ = r"(?:values|range) |type (?:time|heure|uhrzeit|hora)\b"
 """Cells that times of day are read of."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
-def read_dictionary(text: str, form: TextForm | None = None) -> Tables:
+def read_dictionary(text: str, form: TextForm | None = None, names: Collection[str] = ()) -> Tables:
     """Read a data dictionary, whose numbers and dates are written in a form, if a person says so.
+
+    ``names`` are those of the data's columns, several of which one row may describe.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns, a row has more cells than headings, or a
             quotation mark is not closed in the row that it opens in.
     """
-    rows, meanings, delimiter = _rows(text)
+    rows, meanings, delimiter = _rows(text, names)
     _check_quotes(text, delimiter)
     _check_lengths(text, delimiter, len(meanings))
-    cells = [with_worded(_cells(meanings, row)) for row in rows[1:]]
-    named_rows = {name: row for row in cells if (name := row.get("name", "").strip())}
+    by_meaning = [cells_of(rows[0], meanings, row, number) for number, row in enumerate(rows[1:], 1)]
+    cells = [with_worded(row) for row in joined_rows(by_meaning)]
+    titled = [(title, row) for row in cells if (title := row.get("name", "").strip())]
+    named_rows = {name: row for title, row in titled for name in columns_of(title, names)}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
@@ -121,44 +126,53 @@ def _ends(row: dict[str, str]) -> Iterator[str]:
         yield from filter(None, match.groups() if match else ())
 
 
-def unread_headings(text: str) -> list[str]:
-    """Name the headings of a data dictionary that say nothing to a draft.
+def unread_headings(text: str, names: Collection[str] = ()) -> list[str]:
+    """Name the headings of a data dictionary that say nothing to a draft; ``names`` are as for ``read_dictionary``.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings, _ = _rows(text)
+    rows, meanings, _ = _rows(text, names)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
-    return [heading for heading in unread if heading and folded(heading) not in IGNORED]
+    return [heading for heading in unread if heading and folded(heading) not in {*IGNORED, *SECOND}]
 
 
 def has_headings(text: str) -> bool:
     """Tell whether a text begins with a line of headings, one of which is for names."""
     try:
-        return bool(_rows(text))
+        return bool(_rows(text, ()))
     except (Unsuitable, csv.Error):
         return False
 
 
-def repeated_names(text: str) -> list[str]:
+def repeated_names(text: str, names: Collection[str] = ()) -> list[str]:
     """Name the columns that a data dictionary describes more than once; the last of their rows counts.
 
     Raises:
         Unsuitable: none of the headings is one for the names of columns.
     """
-    rows, meanings, _ = _rows(text)
-    names = Counter(_cells(meanings, row).get("name", "").strip() for row in rows[1:])
-    return [name for name, times in names.items() if name and times > 1]
+    rows, meanings, _ = _rows(text, names)
+    counts = Counter(cells_of(rows[0], meanings, row).get("name", "").strip() for row in rows[1:])
+    return [name for name, times in counts.items() if name and times > 1]
 
 
-def _rows(text: str) -> tuple[list[list[str]], list[str], str]:
-    """Cut a dictionary at the delimiter by which a heading is for names; return what headings mean, and it."""
+def _rows(text: str, names: Collection[str]) -> tuple[list[list[str]], list[str], str]:
+    """Cut a dictionary at the delimiter by which a heading is for names; return what headings mean, and it.
+
+    Without such a heading, cells that are columns of the data are names; in the first row, too, where it has no
+    headings.
+    """
     headings: list[str] = []
     for delimiter in ",;\t|":
         rows = [row for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if any(row)]
         meanings = [MEANT.get(folded(cell), "") for cell in rows[0]] if rows else []
         if "name" in meanings and len(meanings) > 1:
             return rows, [_meaning(heading, meanings) for heading in rows[0]], delimiter
+        if len(meanings) > 1 and (place := place_of_names(rows[1:], names)) is not None and place < len(meanings):
+            has_none = place_of_names([rows[0]], names) == place
+            meanings = ["" if has_none else _meaning(heading, meanings) for heading in rows[0]]
+            meanings[place] = "name"
+            return [[""] * len(meanings)] * has_none + rows, meanings, delimiter
         headings = max(headings, rows[0] if rows else [], key=len)
     known = [cell for cell in headings if folded(cell) in MEANT]
     raise Unsuitable(NO_HEADINGS.format(_first_line(headings, known)))
@@ -183,23 +197,10 @@ def _meaning(heading: str, meanings: Collection[str]) -> str:
     return "" if folded(heading) in SECOND and Counter(meanings)[meaning] > 1 else meaning
 
 
-def _cells(meanings: list[str], row: list[str]) -> dict[str, str]:
-    """Return the cells of a row by what their headings mean: of several headings of one meaning, the first filled.
-
-    Descriptions are joined, for what was not understood is to stand in the comment.
-    """
-    cells: dict[str, str] = {}
-    for meaning, cell in zip(meanings, row, strict=False):
-        if not cells.get(meaning, "").strip():
-            cells[meaning] = cell
-        elif meaning == "description" and cell.strip() not in ("", *cells[meaning].split("; ")):
-            cells[meaning] += f"; {cell.strip()}"
-    return cells
-
-
 def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     row = {heading: cell.strip() for heading, cell in row.items()}
-    row |= {heading: marks.without_blanks(row[heading]) for heading in ("min", "max", "range") if heading in row}
+    ends = {heading: with_plain_days(row[heading]) for heading in ("min", "max", "range") if heading in row}
+    row |= {heading: marks.without_blanks(cell) for heading, cell in ends.items()}
     facts = [_derived(row, names), _typed(row.get("type", ""), row.get("values", ""))]
     kind = facts[1].kind
     marks = replace(marks, has_cents=_has_cents(row, facts[1]))
@@ -212,7 +213,8 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
     if word or OF_A_DAY.match(row.get("description", "")):
         word = word or "day"
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
-    facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""))]
+    unread = tuple(filter(None, row.get(UNREAD, "").split("\n")))
+    facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""), unread=unread)]
     return _with_clock(with_phrases(joined(facts)), row)
 
 
@@ -238,7 +240,7 @@ def _has_cents(row: dict[str, str], typed: Facts) -> bool:
 def _typed(words: str, values: str) -> Facts:
     """Read a type; of answers that the data is not read for, such as ja/nein, take the words for values."""
     answers = re.split(r"\s*[/|,_-]\s*|\s+", words)
-    if values or len(answers) != 2 or kind_of(words) != "boolean" or _are_answers(answers):
+    if values or len(answers) != 2 or kind_of(words) != "boolean" or are_answers(answers):
         return typed(words)
     return Facts(kind="category", values=tuple(answers))
 
@@ -272,7 +274,7 @@ def _derived(row: dict[str, str], names: Collection[str]) -> Facts:
     """Read what a column follows from: a formula of other columns, or the column whose values it has names for."""
     formula, of = row.get("formula", ""), row.get("of", "")
     if of in names:
-        pairs = [LABELED.fullmatch(token) for token in _tokens(row.pop("values", ""))]
+        pairs = [LABELED.fullmatch(token) for token in cut(row.pop("values", ""))]
         labels = {pair[1].strip(): pair[2].strip() for pair in pairs if pair}
         whole = bool(labels) and None not in pairs
         return Facts(derived={"of": of, "values": labels}) if whole else Facts(unread=(f"the names of {of}",))
@@ -303,7 +305,10 @@ def _range(cell: str, kind: str | None, marks: Marks) -> Facts:
 
 
 def _compared(cell: str, kind: str | None, marks: Marks) -> Facts:
-    """Read one comparison, or one for each end, such as ``>= 0`` and ``> 0 and <= 100``."""
+    """Read one comparison, or one for each end, such as ``>= 0`` and ``> 0 and <= 100``, or one bound in words."""
+    if limit := limit_in(cell, is_headed=True):
+        least, most = (limit[1] if limit[0] == end else None for end in ("min", "max"))
+        return _between(kind, marks, least, most)
     match = SIGNS.fullmatch(cell)
     signs = [(sign, end) for sign, end in (match.groups()[:2], match.groups()[2:]) if sign] if match else []
     sides = {("high" if set(sign) & set("<≤") else "low"): (end, sign in "<>") for sign, end in signs}
@@ -329,20 +334,16 @@ def _between(
 
 def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     """Read a list of values, with or without their labels, or a range."""
-    if RANGE.fullmatch(bare(cell)) or SIGNS.fullmatch(bare(cell)):
-        return _range(cell, kind, marks)
+    plain = bare(with_plain_days(ASIDE.sub("", cell)))
+    if RANGE.fullmatch(plain) or SIGNS.fullmatch(plain) or limit_in(plain, is_headed=True):
+        return _range(plain, kind, marks)
     unread = Facts(unread=(f"values {shorten(cell, LONGEST_CELL, placeholder='…')}",))
     if cell.startswith("["):
         try:
             return listed(json.loads(cell))
         except (json.JSONDecodeError, RecursionError):
             cell = cell.strip("[]")
-    answers = [answer.strip() for answer in cell.split("/")]
-    tokens = (
-        _spaced(cell, kind)
-        or _tokens(cell)
-        or (answers if _are_answers(answers) or kind == "boolean" or _are_several(answers) else [])
-    )
+    tokens, is_nullable = listed_in(cell, kind)
     if (
         not tokens
         or are_pieces(cell, tokens)
@@ -350,43 +351,12 @@ def _values(cell: str, kind: str | None, marks: Marks) -> Facts:
     ):
         return unread
     codes = [LABELED.fullmatch(token) for token in tokens]
-    plain = [code[1].strip() for code in codes if code]
-    values = plain if len(plain) == len(tokens) else tokens
+    bare_codes = [code[1].strip() for code in codes if code]
+    values = bare_codes if len(bare_codes) == len(tokens) else tokens
     if kind in ("integer", "number"):
         values = [bare(value) for value in values]
         if any((re.search(r"\d", one) and bound(one) is None) or marks.is_doubtful(one, kind) for one in values):
             return unread  # such as `up to 80000`: words around numbers list nothing
         values = [str(bound(marks.plain(one, kind))) if "," in one or marks.form else one for one in values]
-    return listed([False, True] if kind == "boolean" and _are_answers(values) else scalars(values, kind))
-
-
-def _are_answers(words: Sequence[str]) -> bool:
-    """Tell whether all words say yes or no."""
-    return {word.lower() for word in words} <= YES | NO
-
-
-def _are_several(words: Sequence[str]) -> bool:
-    """Tell whether what slashes part is a list: three words or more, none of them empty, and no date."""
-    return len(words) >= FEWEST_PARTED and all(words) and not re.fullmatch(DAY, "/".join(words))
-
-
-def _spaced(cell: str, kind: str | None) -> list[str]:
-    """Cut a cell at slashes between blanks, in which a comma parts decimals then; nothing of one that is cut elsewhere.
-
-    Of days and moments it is the form in which they are written, such as DD / MM / YYYY.
-    """
-    if kind in ("date", "moment") or not re.search(r"\S\s+/\s+\S", cell) or re.search(r"[|;\n]|,\s", cell):
-        return []
-    return [token.strip("\"'") for token in re.split(r"\s+/\s+", cell)]
-
-
-def _tokens(cell: str) -> list[str]:
-    """Cut a cell at the first of the marks that it has; a cell without one lists nothing.
-
-    A comma parts no thousands from hundreds where others have a blank behind them, or zeros follow: `0, 80,000`.
-    """
-    whole = [one.span() for one in THOUSANDS.finditer(cell) if ", " in cell or ",0" in one[0]]
-    mark = next((mark for mark in "|;\n" if mark in cell), ",")
-    cuts = [at for at, letter in enumerate(cell) if letter == mark and not any(a < at < b for a, b in whole)]
-    tokens = [cell[a + 1 : b].strip().strip("\"'") for a, b in pairwise([-1, *cuts, len(cell)])] if cuts else []
-    return [token for token in tokens if token]
+    facts = listed([False, True] if kind == "boolean" and are_answers(values) else scalars(values, kind))
+    return replace(facts, nullable=True) if is_nullable else facts

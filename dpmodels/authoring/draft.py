@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from dpmodels.authoring.asked import check_unit, form_of, unit_line
-from dpmodels.authoring.column import REVERSED, ColumnDraft, drafted
-from dpmodels.authoring.documents.offered import table_lines, with_said
+from dpmodels.authoring.column import ColumnDraft, drafted
+from dpmodels.authoring.documents.bounds_left_out import REVERSED
+from dpmodels.authoring.documents.offered import in_cents, table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import dates_opened, is_all_text, without_text
@@ -127,8 +128,8 @@ class PublicFacts:
         """Return the same without the unit ``record``, which a schema has anyway, unless a column is called so."""
         return replace(self, unit="") if self.unit == "record" and "record" not in columns else self
 
-    def sources(self, data: str | None) -> list[Source]:
-        """Read the files, none of which may be the data, or lie in its folder.
+    def sources(self, data: str | None, names: Collection[str] = ()) -> list[Source]:
+        """Read the files, none of which may be the data, or lie in its folder; ``names`` are those of its columns.
 
         Raises:
             NacreError: one cannot be read, or is the data itself.
@@ -144,7 +145,7 @@ class PublicFacts:
                 and any(data_root.samefile(one) for one in (path, *path.resolve().parents))
             ):
                 raise Unsuitable(f"{path} is the data itself, or lies in its folder; it is not public documentation")
-        return [read_source(path, sample, form_of(self.text)) for path, sample in paths]
+        return [read_source(path, sample, form_of(self.text), names) for path, sample in paths]
 
 
 def draft(
@@ -173,7 +174,7 @@ def draft(
         return "\n".join(_lines(title_of(str(data).removesuffix(".npz")), columns, [], editor))
     title, location, types, least = named(data)
     public_facts = public_facts.of_unit(types)
-    sources = public_facts.sources(None if isinstance(data, Query) else str(data))
+    sources = public_facts.sources(None if isinstance(data, Query) else str(data), types)
     facts: dict[str, Facts] = {}
     for source in sources:
         facts = {**source.columns(types, public_facts.table), **facts}
@@ -201,6 +202,7 @@ def _columns(
     accept, discover = public_facts.accept, public_facts.discover
     names = [*types, *made_in(facts, types)]
     columns = {name: drafted(name, types.get(name), facts.get(name, Facts()), accept, discover) for name in names}
+    columns = in_cents(columns)
     return (columns, []) if discover else with_said(columns, facts, types, accept)
 
 

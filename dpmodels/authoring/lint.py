@@ -13,9 +13,10 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dpmodels.authoring.faults.listings import listed_once
 from dpmodels.authoring.faults.misspelt import KINDS, explained_by, misspelt_in
 from dpmodels.authoring.faults.phrases import PHRASES
-from dpmodels.authoring.meant import meant_by, not_of_type, type_meant
+from dpmodels.authoring.meant import meant_by, not_of_type, one_of_meant, type_meant
 from dpmodels.authoring.outline import MOST_KEPT, Outline
 from dpmodels.authoring.rules_lint import rule_faults
 from dpmodels.authoring.unclear import unclear_numbers
@@ -321,12 +322,13 @@ def _sentence(error: ErrorDetails, key_path: Place, data: Mapping[str, Any]) -> 
     if (key_path[2:3] == ("values",) and len(key_path) == 4) or key_path[2:3] == ("other",):
         return "must be text, a number, or true/false; put it in quotes to mean the text"
     if kind == "value_error":
-        return str(context["error"])
+        return f"{context['error']}{one_of_meant(str(context['error']), error['input'])}"
     kind = "list_type" if kind == "string_type" and isinstance(error["input"], list) else kind
     sentence = PHRASES.get(kind, error["msg"]).format(**{"kinds": ", ".join(KINDS), **context}) + taken_for_text(
         error["input"]
     )
-    return sentence + meant_by(kind, key_path, error["input"])
+    options = str(context["expected"]) if kind == "literal_error" else ""
+    return sentence + one_of_meant(options, error["input"]) + meant_by(kind, key_path, error["input"])
 
 
 def _keys(key_path: Place, data: Mapping[str, Any]) -> list[str]:
@@ -372,7 +374,7 @@ def _order(
 
 def _first(faults: list[SchemaFault], more: int) -> list[SchemaFault]:
     """Return the first faults by line, and the number of the others."""
-    faults = sorted(faults, key=lambda fault: fault.line)
+    faults = [*listed_once(sorted(faults, key=lambda fault: fault.line))]
     more += len(faults[MOST_FAULTS:])
     rest = [SchemaFault(faults[:MOST_FAULTS][-1].line, "file", f"has {more:,} more faults")] if more else []
     return [*faults[:MOST_FAULTS], *rest]

@@ -41,6 +41,8 @@ OF_TEXT = {
 """What says of the whole table how its text is written, by the key that a person may write for a column."""
 WITH_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*[^\W\d_%]*[€$£%°]?[^\W\d_]*")
 """A number with the word or the sign of its unit behind it."""
+OPTION = re.compile(r"'([^']+)'|\b([a-z]+\d+(?:\[\w+\])?|[a-z]+\[\w+\]|(?:(?<=be )|(?<=, ))[a-z]+(?=,))")
+"""A word that a sentence offers: in quotes, between commas, or the name of a type of Arrow."""
 STEPS = tuple(f"{10.0**-decimals:g}" for decimals in range(7))
 """The last decimals that a person writes for their number."""
 
@@ -64,6 +66,12 @@ def type_meant(word: str, types: Collection[str]) -> str:
     meant = f"; write `type: {TYPES[kind]}`" if kind else near(word, types)
     meant = f"; {OF_WORDS}" if kind in ("text", "category") else meant
     return f"has no type `{word}`; the types are {', '.join(types)}{meant}"
+
+
+def one_of_meant(options: str, value: Any) -> str:
+    """Suggest the word that was probably meant of those that a sentence says there are; empty where none is near."""
+    words = [quoted or bare for quoted, bare in OPTION.findall(options)]
+    return near(value, words) if isinstance(value, str) and value not in words else ""
 
 
 def meant_by(kind: str, key_path: tuple[str, ...], value: Any) -> str:

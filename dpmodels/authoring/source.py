@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -140,10 +140,11 @@ def file_of(path: Path) -> Path:
     return Path(address_of(str(path)).base)
 
 
-def read_source(path: Path, sample: bool = False, form: TextForm | None = None) -> Source:
+def read_source(path: Path, sample: bool = False, form: TextForm | None = None, names: Collection[str] = ()) -> Source:
     """Read a public document, or a public sample of the data, whose text is written in a form.
 
-    Of documents a data dictionary alone has numbers and dates in the ways of a country.
+    Of documents a data dictionary alone has numbers and dates in the ways of a country, and rows for several columns,
+    which the ``names`` of those of the data tell from other names.
 
     Raises:
         NacreError: it cannot be read, or is none of the kinds of documents that are known.
@@ -160,13 +161,13 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None) 
     except (OSError, UnicodeDecodeError, ArtifactError, Damaged):
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
-        listed, words = _listed(text, path), text
+        listed, words = _listed(text, path, names), text
         said = _form_of(words, listed is not None)
         form = TextForm(date_format=said["date_format"]) if form is None and "date_format" in said else form
         text = listed.table if listed else text
-        kind, tables = _read(text, path, form)
+        kind, tables = _read(text, path, form, names)
         tables = _placed(tables, listed.lines, path) if listed else tables
-        remarks = _remarks(text, path) if kind == DICTIONARY else ()
+        remarks = _remarks(text, path, names) if kind == DICTIONARY else ()
     except NacreError:
         raise
     except Exception:  # whatever an odd document trips: that it says something unforeseen is all there is to say
@@ -186,7 +187,7 @@ def _is_sheet(path: Path) -> bool:
     return file_of(path).suffix.lower() == ".xlsx"
 
 
-def _listed(text: str, path: Path) -> Listed | None:
+def _listed(text: str, path: Path, names: Collection[str]) -> Listed | None:
     """Return the tables and lists of Markdown as a dictionary, or those of a text file that has no headings.
 
     Raises:
@@ -194,7 +195,7 @@ def _listed(text: str, path: Path) -> Listed | None:
     """
     if path.suffix.lower() not in (*MARKDOWN, ".txt"):
         return None
-    listed = as_csv(text)
+    listed = as_csv(text, names)
     if path.suffix.lower() in MARKDOWN and not listed:
         raise Unsuitable(FORM.format(path))
     return listed if path.suffix.lower() in MARKDOWN or not has_headings(text) else None
@@ -208,21 +209,22 @@ def _placed(tables: Tables, lines: Mapping[str, int], path: Path) -> Tables:
     }
 
 
-def _remarks(text: str, path: Path) -> tuple[str, ...]:
+def _remarks(text: str, path: Path, names: Collection[str]) -> tuple[str, ...]:
     """Say which headings of a data dictionary were not read, and which are, and which columns it describes twice."""
     unread, repeated = (
-        ", ".join(f"`{one}`" for one in several) for several in (unread_headings(text), repeated_names(text))
+        ", ".join(f"`{one}`" for one in several)
+        for several in (unread_headings(text, names), repeated_names(text, names))
     )
     known = f"headings that are read: {', '.join(HEADINGS)}, and usual words for these"
-    remarks = [f"not read of {path.name}: {unread}; {known}"] if unread else []
+    remarks = [f"read as descriptions alone in {path.name}: {unread}; {known}"] if unread else []
     twice = f"described more than once in {path.name}, of which the last row counts: {repeated}"
     return (*remarks, twice) if repeated else tuple(remarks)
 
 
-def _read(text: str, path: Path, form: TextForm | None) -> tuple[str, Tables]:
+def _read(text: str, path: Path, form: TextForm | None, names: Collection[str]) -> tuple[str, Tables]:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv", ".txt", *MARKDOWN) or _is_sheet(path):
-        return DICTIONARY, read_dictionary(text, form)
+        return DICTIONARY, read_dictionary(text, form, names)
     if suffix in (".sql", ".ddl"):
         return "SQL", read_ddl(text)
     document = json.loads(text) if suffix == ".json" else read_yaml(text)

@@ -11,6 +11,7 @@ import yaml
 
 from dpmodels.authoring.asked import check_name, check_unit, form_of, with_target, with_text
 from dpmodels.authoring.column import CONFIRM, SUGGESTED, ColumnDraft, drafted
+from dpmodels.authoring.documents.offered import in_cents
 from dpmodels.authoring.draft import (
     DOCUMENTED,
     INTRODUCTION,
@@ -279,7 +280,7 @@ def _columns(table: Drafted, joins: Mapping[str, ColumnDraft], public: PublicFac
             remarks = [one for one in drafted(name, kind, facts).remarks if not one.startswith(SUGGESTED)]
             proposal = f"proposed, as {join.remarks[0]}; to take it, delete `, confirm: TODO`"
             columns[name] = ColumnDraft({**join.keys, **CONFIRM}, (*remarks, proposal))
-    return columns
+    return in_cents(columns)
 
 
 def _joins(name: str, proposed: Proposals) -> dict[str, ColumnDraft]:

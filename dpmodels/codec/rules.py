@@ -200,6 +200,20 @@ def keeping(rule: Implication | DerivedBound, columns: Mapping[str, Any], batch:
     return keeps | dropped
 
 
+def breaking_encoded(rule: Constraint, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
+    """Tell which rows of a raw table break a rule of two columns by what the encoding takes their values for.
+
+    It sets values to bounds (``outside: clip``) and rounds them, each column by itself, so a row that keeps the rule as
+    it is written may be measured as one that breaks it. Nulls keep every rule, as do rows that are dropped anyway.
+
+    Privacy: as sensitive as the table.
+    """
+    lower, upper = (_seen(columns[name], plain(batch.column(name))) for name in (rule.lower, rule.upper))
+    null, dropped = np.isnan(lower[1]) | np.isnan(upper[1]), lower[2] | upper[2]
+    broken: Mask = ~(rule.holds(lower[1], upper[1]) | null | dropped)
+    return broken
+
+
 def _within(rule: DerivedBound, columns: Mapping[str, Any], batch: pa.RecordBatch | pa.Table) -> Mask:
     """Tell which rows of a table hold in a derived column, or in what it follows from, what its bounds admit.
 

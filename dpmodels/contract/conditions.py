@@ -75,7 +75,8 @@ def parse(text: str, columns: Mapping[str, Any]) -> Condition:
     if name != text:
         of_tables = [column for column in modelled if column.endswith(f".{name}")]
         hint = f"; did you mean `{of_tables[0]}`?" if of_tables else near(name, modelled)
-        raise Unsuitable(f"`{text}`: there is no column {name}, but {', '.join(modelled)}{hint}")
+        instead = hint or ", but " + ", ".join(modelled)
+        raise Unsuitable(f"`{text}`: there is no column {name}{instead}")
     columns_text, hint = ", ".join(modelled), near(text, modelled)
     form = f"write a column ({columns_text}), one of = != < <= > >=, and a value"
     raise Unsuitable(f"`{text}` is no condition: {form}{hint}")

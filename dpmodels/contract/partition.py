@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Categorical, Column, Datetime, Identifier
+from dpmodels.errors import near_or_listed
 from dpmodels.frozen import Strict
 
 KINDS = "must be a datetime, a categorical column of text or whole numbers, or an identifier with `keep: drop`"
@@ -36,7 +37,9 @@ def partition_faults(
     message = ""
     if user is not None:
         message = "goes with `unit: record`: a user may be in several partitions"
-    elif column is None or not _tells_apart(column):
+    elif column is None:
+        message = f"`{name}` is no column of this schema{near_or_listed(name, columns)}"
+    elif not _tells_apart(column):
         message = f"`{name}` {KINDS}"
     elif name == target:
         message = f"`{name}` must not be the target, which would be the same in all rows of a partition"

@@ -74,8 +74,9 @@ ALL_DIGITS = (
     "{names} {come} back with all digits of a float, such as 36.61803398874989: `round: 1` keeps one decimal, "
     "`round: 2` two, and `dtype: float64` says that all digits are meant"
 )
-MANY_A_CELL = WIDE / DEFAULT_CELLS
-"""So many whole numbers in each range of a column are more than a person lists, and less than its range tells apart."""
+ROUND_ENDS, FEWEST_A_CELL, WIDEST = 50, 4, 5000
+"""What both bounds of a tariff are multiples of, as of 0 to 300, how many whole numbers each range of a column has at
+least, and how wide an interval is at most: a percentage or an age has fewer, and an amount more."""
 FALLS_APART = (
     "column {name}: computed from {others} as the table is read, it does not follow from them in synthetic rows. "
     "In the schema, derive one of them: `type: derived` with a formula of {name}"
@@ -217,10 +218,10 @@ def _has_all_digits(column: Number) -> bool:
 
 
 def _may_be_few(column: object) -> bool:
-    """Tell whether a column is of whole numbers, of which each range has so many that those of a tariff are blurred.
+    """Tell whether a column is of whole numbers between round bounds, of which each range has several.
 
-    Ranges that grow are for what may have any value, as decimals are, and nobody lists what is computed, nor amounts
-    that have zeros of their own or spread over more than a tariff does.
+    Ranges that grow, or whose number is written, are for what may have any value, as decimals are, and nobody lists
+    what is computed, nor amounts that have zeros of their own or spread over more than a tariff does.
     """
     if (
         not isinstance(column, Integer | Number)
@@ -229,9 +230,11 @@ def _may_be_few(column: object) -> bool:
         or column.computed
         or column.unit > 1
         or column.zero_inflated
+        or "cells" in column.model_fields_set
     ):
         return False
-    return MANY_A_CELL * column.cells <= column.high - column.low <= WIDE
+    is_round = column.low % ROUND_ENDS == column.high % ROUND_ENDS == 0
+    return is_round and FEWEST_A_CELL * DEFAULT_CELLS <= column.high - column.low <= WIDEST
 
 
 def _of_persons(contract: Any, columns: Mapping[str, Any]) -> str:

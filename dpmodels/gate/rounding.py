@@ -54,9 +54,11 @@ class Rounding:
     Privacy: exact counts of raw rows, which no run keeps: they are for whoever has the rows at hand.
     """
 
-    def __init__(self, name: str, schema: Schema) -> None:
+    def __init__(self, name: str, schema: Schema, decimals: int | None = None) -> None:
+        """Count the rows of a column that keeps ``decimals``; by default those that the schema says of it."""
         self.name, self._schema = name, schema
-        self._column = schema.derived[name].model_copy(update={"round": decimals_of(schema.derived[name])})
+        kept = decimals_of(schema.derived[name]) if decimals is None else decimals
+        self._column = schema.derived[name].model_copy(update={"round": kept})
         self._breaking = dict.fromkeys(filter(_is_read, _otherwise(self._column)), 0)
         self._finer = dict.fromkeys(_with_finer_shares(self._column, schema), 0)
         self._parts, self._unrounded = _with_rounded_parts(self._column, schema)
@@ -81,13 +83,19 @@ class Rounding:
             return OF_SHARES.format(broken=self._broken, shares=shares, decimals=coarse, finer=finer, are=are)
         decimals = self._column.round or 0
         said = SAID.format(near=self._near, broken=self._broken, unit=f"{10.0**-decimals:.{decimals}f}")
+        return said + self.remedy
+
+    @property
+    def remedy(self) -> str:
+        """Say which formula holds in every row, or that none of those does which were tried."""
+        decimals = self._column.round or 0
         formula = next((one for one, breaking in self._breaking.items() if not breaking), "")
         if not formula and self._unrounded and not self._breaking_parts:
-            return said + PARTS.format(decimals=decimals, parts=" and ".join(f"`{one}`" for one in self._unrounded))
+            return PARTS.format(decimals=decimals, parts=" and ".join(f"`{one}`" for one in self._unrounded))
         if not formula:
-            return said + MODELED.format(decimals=decimals)
+            return MODELED.format(decimals=decimals)
         is_plain = not ROUND.search(formula)
-        return said + INSTEAD.format(formula=formula, decimals=decimals, beside=ADMITS if is_plain else "")
+        return INSTEAD.format(formula=formula, decimals=decimals, beside=ADMITS if is_plain else "")
 
     @property
     def _shares(self) -> dict[str, int]:

@@ -16,8 +16,10 @@ from dpmodels.contract.schema import Schema
 
 ROW_COUNT = "ExpectTableRowCountToBeBetween"
 NOT_NULL = "ExpectColumnValuesToNotBeNull"
+WHOLE = "ExpectColumnValuesToBeInTypeList"
 UNIQUE = "ExpectColumnValuesToBeUnique"
 REPEATED = "must not have the same value in two rows"
+ONCE_CLIPPED = ", also once `outside: clip` has set values to bounds"
 MORE_NULLS = f"{NOT_NULL} in most rows"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
@@ -29,7 +31,7 @@ FIXES = {
     "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count), add to `values` "
     "what is public, or write `outside: other`",
     UNIQUE: "leave out rows that are there twice, or write `unit: {user: COLUMN, max_rows: N}` for `unique: true`",
-    "ExpectColumnValuesToBeInTypeList": "write `type: number` in the schema, or round the values",
+    WHOLE: "write `type: number` in the schema, or round the values",
 }
 """What to do about a broken expectation."""
 COMPUTED = (
@@ -147,7 +149,11 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"
-        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, f"`{rule}` must hold in every row"))
+        clipped = [
+            name for name in (rule.lower, rule.upper) if raw and getattr(schema.columns[name], "outside", "") == "clip"
+        ]
+        text = f"`{rule}` must hold in every row{ONCE_CLIPPED * bool(clipped)}"
+        suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, text))
     for text in rules:
         holds = {"column": text, "value_set": [True]}
         suite.append(Rule("ExpectColumnValuesToBeInSet", holds, f"`{text.strip()}` must hold in every row"))
@@ -176,7 +182,7 @@ def _column_rules(name: str, column: Modelled, outside: str) -> Iterator[Rule]:
         yield Rule(NOT_NULL, {"column": name}, "must not be null", tuple(names_in(formula)) if formula else ())
     if isinstance(column, Integer):
         whole = {"column": name, "type_list": ["Int64Dtype"]}
-        yield Rule("ExpectColumnValuesToBeInTypeList", whole, "must hold whole numbers")
+        yield Rule(WHOLE, whole, "must hold whole numbers")
     if outside != "refuse":
         return
     if isinstance(column, Continuous):

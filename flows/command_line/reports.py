@@ -10,6 +10,7 @@ from flows.command_line.options import TEXT, AsJson, FailOnChecks, Home, Jobs, L
 from flows.command_line.printing import echo
 from flows.sections import HOME
 
+ADVISED = "to fix it: do what is said of it above"
 RAW = "Which rules it is held to. (default: by its columns; where these do not tell, those for raw tables)"
 app = typer.Typer()
 
@@ -28,13 +29,16 @@ def validate(
 
     Example: nacre validate hand-off
     """
+    from dpmodels.gate.policies import Policy
     from flows.command_line.checks import show_gate
     from tasks.stages.validate import check_hand_off
 
     gate = check_hand_off(folder, schema, raw)
     show_gate(gate, as_json)
+    advised = {one.name for one in gate.policies if not isinstance(one, Policy)}
     for rule in gate.broken:
-        fix = f"; {rule.fix(of_users=True)}" if gate.raw else ""  # what is said of raw rows helps those of users too
+        fix = ADVISED if rule.column in advised else rule.fix(of_users=True)  # what helps raw rows helps those of users
+        fix = f"; {fix}" if gate.raw else ""
         echo(f"broken: {rule}{fix}", err=True)
     if gate.broken:
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """Means of a run's release, of all rows or by groups, as ``nacre.means`` and ``nacre means`` say them."""
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -188,10 +189,8 @@ def stated_mean(column: Mapping[str, Any]) -> list[Any]:
 def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:
     """Refuse a column of categories, and cells that hold nulls among values; ``value`` is the mean of a cell."""
     if value not in cells:
-        shares = f"marginals(run, {', '.join(map(repr, [*names, column]))}) has shares"
-        raise Unsuitable(
-            f"column {column} has no numbers or dates; {shares}, and value='CATEGORY' asks for the share of one"
-        )
+        shares = f"`nacre marginals RUN {shlex.join([*names, column])}` has shares"
+        raise Unsuitable(f"column {column} has no numbers or dates; {shares}, and --value CATEGORY asks for one")
     if (cells[value].isna() & (cells[column] != "null")).any():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(names)} in halves, nulls among values")
 

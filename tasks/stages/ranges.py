@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence, Set
 from datetime import date, time
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.clock import WRITTEN, clock_of, counted_time, has_seconds, time_of_day
 from dpmodels.errors import Unsuitable, near
+from dpmodels.groups_in_words import EDGES, grouped
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.groups.rates import YES
 from tasks.stages.bands import BANDS, VALUE, Bands
@@ -88,7 +90,8 @@ def check_bins(bins: Mapping[str, Any]) -> None:
         if edges and all(isinstance(each, list | tuple) for each in edges):
             _check_categories(name, edges)
             continue
-        example = f"write edges that rise, as in by={{{name!r}: [0, 18, 65]}}, or a width above 0, as in {name!r}: 10"
+        width = grouped(name, "10")
+        example = f"write edges that rise, as in {grouped(name, EDGES)}, or a width above 0, as in {width}"
         if edges:
             try:
                 rise = all(low < high for low, high in pairwise(edges))
@@ -115,7 +118,7 @@ def _check_categories(name: str, groups: Sequence[Sequence[object]]) -> None:
         or len({*map(_as_category, every)}) < len(every)
     ):
         raise Unsuitable(
-            f"the groups of {name} are none: list categories, each once, as in by={{{name!r}: [['north', 'south']]}}"
+            f"the groups of {name} are none: list categories, each once, as in {grouped(name, 'north+south')}"
         )
 
 
@@ -179,7 +182,7 @@ def _in_groups(
 ) -> "pd.DataFrame":
     """Call the cells of categories that are joined after all of these; the others stay as they are called."""
     if ends_of[0] in cells:
-        raise Unsuitable(f"column {name} has numbers or dates: join them by edges, as in by={{{name!r}: [0, 18, 65]}}")
+        raise Unsuitable(f"column {name} has numbers or dates: join them by edges, as in {grouped(name, EDGES)}")
     labels = [str(one) for one in cells[name].astype(object).unique()]
     joint = {label: parts for label in labels if not {*(parts := label.split(OF_CATEGORIES))} & {*labels}}
     called = {label: label for label in labels}
@@ -210,8 +213,8 @@ def _labelled(
     low, high = ends_of
     if low not in cells:
         raise Unsuitable(
-            f"column {name} has no numbers or dates to join: leave its edges out, as in by={{{name!r}: None}}, or list "
-            f"categories to join, as in by={{{name!r}: [['north', 'south']]}}"
+            f"column {name} has no numbers or dates to join: leave its edges out, as in {grouped(name)}, or list "
+            f"categories to join, as in {grouped(name, 'north+south')}"
         )
     middle = cells[low] + (cells[high] - cells[low]) / 2
     least, most, is_value = cells[low].min(), cells[high].max(), middle.notna()
@@ -247,7 +250,7 @@ def _check_counted(
         start, end = limits.iloc[place], limits.iloc[place + 1]
         if not (places == place).any() and start < ends[1] and end > ends[0]:
             between = f"from {_written(start, column)} to {_written(end, column)}"
-            counted = f'`marginals(run, "{name}")` has the ranges that are counted'
+            counted = f"`nacre marginals RUN {shlex.quote(name)}` has the ranges that are counted"
             raise Unsuitable(
                 f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
             )
@@ -324,7 +327,7 @@ def with_shares(
     asked = str(value).lower() if isinstance(value, bool) else str(value)
     if asked not in labels:
         there = f"there are {', '.join(labels[:10])}{near(asked, labels)}"
-        raise Unsuitable(f"the release does not count value={value!r} of {column} by itself; {there}")
+        raise Unsuitable(f"the release does not count {asked} of {column} by itself; {there}")
     texts = cells[column].astype(object)
     known = texts.map({one: float(one == asked) for one in labels})
     cells[figures[0]], cells[figures[1]] = known.astype(float), 0.0

@@ -195,7 +195,7 @@ def test_values_in_other_letters_are_a_cause_that_is_named() -> None:
             "ward not in ('north', 'south')",
             "give a condition for each value, `ward!=north` and `ward!=south`: all",
         ),
-        ("dos=>3", "`dos=>3`: there is no column dos, but ward, dose, seen; did you mean `dose`?"),
+        ("dos=>3", "`dos=>3`: there is no column dos; did you mean `dose`?"),
         ("3 => dose", "`=>` is no sign; write one of"),
         ("=> 3", "`=>` is no sign; write one of"),
         ("seen is null", "`seen is null`: write `seen=null`"),

@@ -110,3 +110,32 @@ def test_a_misspelt_key_is_one_fault_that_says_which_is_meant(old: str, new: str
     assert old in MISSPELT and not parse(MISSPELT)[1]
     told = {fault.where: fault.message for fault in parse(MISSPELT.replace(old, new, 1))[1]}
     assert told.keys() == faults.keys() and all(faults[where] in told[where] for where in faults), told
+
+
+def test_a_word_that_a_key_takes_is_suggested() -> None:
+    columns = (
+        "hours: {type: integer, min: 0, max: 60, dtype: int46, outside: clp}",
+        "pay: {type: number, min: 0, max: 9, dtype: flaot64}",
+        'day: {type: datetime, min: 2020-01-01, max: 2021-01-01, resolution: dya, dtype: "timestmp[us]"}',
+    )
+    _, faults = parse("name: t\ncolumns:\n  " + "\n  ".join(columns) + "\n")
+    meant = {fault.where: fault.message.partition("; did you mean ")[2] for fault in faults}
+    assert meant == {
+        "columns.hours.dtype": "`int64`?",
+        "columns.hours.outside": "`clip`?",
+        "columns.pay.dtype": "`float64`?",
+        "columns.day.resolution": "`day`?",
+        "columns.day.dtype": "`timestamp[s]`?",
+    }
+
+
+def test_the_columns_that_there_are_are_listed_once() -> None:
+    _, faults = parse(
+        "name: t\nunit: record\ncolumns:\n  hours: {type: integer, min: 0, max: 60}\n"
+        "  pay: {type: integer, min: 0, max: 9}\n"
+        "constraints: [when zzq = 3 then pay > 5, when huors = 3 then pay > 5]\nworkload: [{by: zzq}]\n"
+        "partition: zzq\ntarget: zzq\n"
+    )
+    messages = [fault.message for fault in faults]
+    assert len(messages) == 5 and sum("hours, pay" in one for one in messages) == 1
+    assert "there is no column huors; did you mean `hours`?" in messages[1]

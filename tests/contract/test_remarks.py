@@ -78,7 +78,10 @@ def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None
     whole = {"type": "integer", "min": 0, "max": 1000, "zero_inflated": False}
     columns = {
         "deductible": Integer(**whole),
-        "limit": Number(type="number", min=0, max=600, round=0, cells=12, zero_inflated=False),
+        "limit": Number(type="number", min=50, max=5000, round=0),
+        "fee": Integer(type="integer", min=0, max=300),
+        "percent": Integer(type="integer", min=0, max=100),
+        "pressure": Integer(type="integer", min=0, max=310),
         "bonus": Number(type="number", min=0, max=25_000, round=0, zero_inflated=False),
         "fine": Integer(**{**whole, "zero_inflated": True}),
         "age": Integer(type="integer", min=0, max=120),
@@ -89,8 +92,8 @@ def test_a_wide_interval_of_whole_numbers_is_said_to_be_no_list_of_few() -> None
         "level": Categorical(type="categorical", values=(0, 150, 300, 500)),
     }
     (asked,) = before_a_charge(SimpleNamespace(columns=columns))
-    assert asked.startswith("deductible and limit come back as any whole number") and "values: [0, 150, 300" in asked
-    del columns["deductible"], columns["limit"]
+    assert asked.startswith("deductible, limit and fee come back as any whole number") and "values: [0, 150" in asked
+    del columns["deductible"], columns["limit"], columns["fee"]
     assert not before_a_charge(SimpleNamespace(columns=columns))
 
 

@@ -136,7 +136,12 @@ def test_a_sum_of_rounded_parts_may_be_off_by_a_cent_and_one_that_differs_is_tol
         ("1000.00,0.00,1000.01", both, False, "in 1 of 2 rows the formula is rounded to another last decimal"),
         ("1000.00,0.00,1000.01", gross, True, "with `round: 2` for `base` and `extra` too it holds in every row"),
         ("1000.00,0.00,1000.02", both, True, "differs from `base + extra`, by 0.02 at most: correct these rows or"),
-        ("1000.123,0.456,1000.58", dict.fromkeys(both, ""), True, "by 0.001 at most; with `round: 2` it holds in"),
+        (
+            "1000.123,0.456,1000.58",
+            dict.fromkeys(both, ""),
+            True,
+            "by 0.001 at most: write `round: 2`, with which it holds in",
+        ),
         ("1000.00,7.00,1007.50", gross, True, 'computed: "gross - (base + extra)"'),
     ]
     for row, keys, is_broken, said in cases:
@@ -159,7 +164,7 @@ def test_a_frame_of_rules_has_the_advice_on_a_formula_beside_the_rule_that_it_br
     rules = nacre.validate(data, schema, raw=True)
     (broken,) = rules[~rules["success"]].itertuples()
     assert broken.column == "gross" and broken.advice.endswith(
-        "by 0.001 at most; with `round: 2` it holds in every row"
+        "by 0.001 at most: write `round: 2`, with which it holds in every row"
     )
     assert (rules[rules["success"]].advice == "").all() and not rules["rule"].str.contains("it holds in every").any()
     printed = run_cli("validate", data, "--schema", schema, "--raw")[1]
@@ -261,3 +266,28 @@ columns:
         lines = [str(one) for one in check_raw(str(data), make(schema.replace("DECIMALS", decimals)), 1).policies]
         assert any(said in line for line in lines) == is_said, (decimals, lines)
     assert not check_raw(str(data), make(schema.replace("DECIMALS", "7")), 1).broken
+
+
+def test_a_formula_without_decimals_that_differs_by_a_cent_is_told_to_be_rounded_and_how(tmp_path: Path) -> None:
+    text = "name: pay\ncolumns:\n  gross: {type: number, min: 0, max: 900, round: 2}\n"
+    text += "  third: {type: derived, formula: gross / 3}\n"
+    for thirds, said in (
+        ((3.34, 6.67), "by 0.00333333 at most: write `round: 2`, with which it holds in every row"),
+        ((3.34, 6.66), "by 0.00666667 at most: write `round: 2`; no other way of rounding"),
+        (
+            (3.33, 6.66),
+            "by 0.00666667 at most: write `round: 2`; `floor((gross / 3) * 100) / 100` with `round: 2` holds",
+        ),
+        ((3.34, 9.0), "by 2.33333 at most: correct these rows or"),
+    ):
+        rows = "".join(f"{gross},{third}\n" for gross, third in zip(("10.01", "20.00"), thirds, strict=True))
+        (tmp_path / "pay.csv").write_text(f"gross,third\n{rows}")
+        (line,) = [str(one) for one in check_raw(str(tmp_path / "pay.csv"), make(text), 9).policies]
+        assert said in line
+
+
+def test_rows_with_decimals_in_a_column_of_whole_numbers_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,m\n1.5,1.0\n2,2\n,3\n0.25,4\n")
+    column = "{type: integer, min: 0, max: 9, nullable: true}"
+    gate = check_raw(str(tmp_path / "t.csv"), make(f"name: t\ncolumns:\n  n: {column}\n  m: {column}\n"), 2)
+    assert {(one.rule.column, one.failed) for one in gate.outcomes if not one.passed} == {("n", 2)}

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import nacre
+from dpmodels.errors import in_words
+from dpmodels.groups_in_words import EDGES, grouped
 from nacre.calls import CALLS, OF_ACCOUNT, call_of
 from tasks.run import runs
 from tasks.run.runs import AGAIN, Listed
@@ -29,12 +31,32 @@ from tasks.run.store import Run
             "nacre.ledger('/h').open_account(SCHEMA, account='a', epsilon=1, delta=DELTA)",
         ),
         ("nacre ledger cap a", "nacre.ledger('/h').change_cap('a', epsilon=EPSILON, reason=REASON)"),
+        ("nacre marginals RUN ward 'the age'", "nacre.marginals(RUN, 'ward', 'the age')"),
         ("nacre serve", ""),
         ("nacre resume it's", ""),
     ],
 )
 def test_a_command_is_a_call_with_what_it_fills_in(command: str, call: str) -> None:
     assert call_of(command, home="/h") == call
+
+
+@pytest.mark.parametrize(
+    ("group", "argument"),
+    [
+        (grouped("age", EDGES), "`by={'age': [0, 18, 65]}`"),
+        (grouped("the age", "10"), "`by={'the age': 10}`"),
+        (grouped("ward", "north+south,west+east"), "`by={'ward': [['north', 'south'], ['west', 'east']]}`"),
+        (grouped("ward"), "`by={'ward': None}`"),
+    ],
+)
+def test_groups_are_typed_on_the_command_line_and_a_dictionary_in_python(group: str, argument: str) -> None:
+    assert group.startswith("`--by ") and in_words(f"as in {group}.", str) == f"as in {argument}."
+
+
+def test_no_default_of_a_call_is_shown_by_its_class() -> None:
+    functions = (nacre.synthesize, nacre.plan, nacre.fit, nacre.embed_documents, nacre.discover, nacre.means)
+    assert not any("Path(" in str(signature(one)) for one in functions)
+    assert signature(nacre.plan).parameters["home"].default == ".nacre"
 
 
 @pytest.mark.parametrize("call", [*CALLS.values(), OF_ACCOUNT])

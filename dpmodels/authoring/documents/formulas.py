@@ -24,6 +24,8 @@ LETTERS = r"[^\W\d]\w*"
 SUM = re.compile(rf"(?:{LETTERS}|\d+(?:\.\d+)?|\s|[-+*/()])+")
 BEHIND = re.compile(r"=|:\s")
 SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|,\s")
+COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
+"""A comma that stands before decimals, as in `netto * 1,19`."""
 SEVERAL = 2  # operands of a formula
 COUNTS = {
     1: "one|ein|eine|einer|un|une|una",
@@ -131,6 +133,7 @@ def formula_in(words: str, column: str, names: Collection[str], nights: str = ""
     """
     others = [name for name in names if name != column]
     has_x = any(name.casefold() == "x" for name in names)
+    words = COMMA.sub(".", words)
     words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
     for sentence in SENTENCE.split(words):
         for part in dict.fromkeys([BEHIND.split(sentence)[-1], sentence]):

@@ -5,10 +5,12 @@ All become the rows of one CSV file, which is read as any other data dictionary 
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from io import StringIO
+from itertools import takewhile
 
+from dpmodels.authoring.documents.joint_rows import columns_of, is_like, place_of_names
 from dpmodels.authoring.headings import MEANT, folded
 
 LINE = re.compile(
@@ -21,8 +23,17 @@ DASHED = re.compile(
 )
 """The same of an item whose name is one word, with a dash in place of the colon."""
 BRACKETED = re.compile(r"(.*\S)\s\(([^()]{1,60})\)")
-HEADED = re.compile(r"#{2,6}\s+[`*]{0,3}([^\s:`*|#()]{1,100})[`*]{0,3}(?:\s?(\([^()]{1,60}\)))?\s?:?(?:\s#+)?\s*")
-"""A heading that is one word, the name of a column, perhaps with its type in brackets."""
+HEADED = re.compile(
+    r"#{2,6}\s+[`*]{0,3}([^\s:`*|#()][^:`*|#()]{0,99}?)[`*]{0,3}(?:\s?(\([^()]{1,60}\)))?\s?:?(?:\s#+)?\s*"
+)
+"""A heading that may be the name of a column, or of several, perhaps with its type in brackets."""
+SPACED = re.compile(
+    r"(\s{0,20})(?:[-*+]\s{1,4}|\d{1,4}[.)]\s{1,4})?([^\s:|#-][^:|]{0,99}?)(?:\s?(\([^()]{1,60}\)))?"
+    r"(?:\s?:\s|\s+[–—-]{1,2}\s+|\s*\t\s*|\s{2,})\s*(\S.*)"
+)
+"""A column of the data, or several, and what it is behind a colon, a dash, a tab or several blanks."""
+MARKED = re.compile(r"`|\*\*")
+"""What marks words as code or as bold."""
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
 KEY = re.compile(r"\s*(?:[-*+]\s+)?[`*]{0,3}([^\W\d][^:=`*|]{0,40}?)[`*]{0,3}\s?[:=][`*]{0,3}(?:\s+(.*)|$)")
 """A heading of a data dictionary, and what its cell would hold, beneath a name."""
@@ -64,10 +75,16 @@ class Listed:
     lines: Mapping[str, int]
 
 
-def as_csv(text: str) -> Listed | None:
-    """Return the tables and the list of a document as one data dictionary; None where there is none of them."""
-    entries, headed = [*_tabled(text), *_listed(text)], [*_headed(text)]
-    entries = headed if _are_of_headings(headed, entries, text.splitlines()) else entries
+def as_csv(text: str, names: Collection[str] = ()) -> Listed | None:
+    """Return the tables and the list of a document as one data dictionary; None where there is none of them.
+
+    ``names`` are those of the data's columns, which tell rows for several of them, and prose, from other names.
+    """
+    lines, tabled, headed = text.splitlines(), [*_tabled(text, names)], [*_headed(text, names)]
+    entries = [*tabled, *_listed(text, names)]
+    entries = headed if _are_of_headings(headed, entries, lines) else entries
+    entries = [replace(one, cells={**one.cells, "name": name}) for one in entries for name in _columns(one, names)]
+    entries = _without_prose(entries, names, lines, {one.line for one in tabled})
     if not entries:
         return None
     headings = list(dict.fromkeys(heading for entry in entries for heading in entry.cells))
@@ -77,13 +94,48 @@ def as_csv(text: str) -> Listed | None:
     return Listed(table.getvalue(), {entry.cells["name"]: entry.line for entry in entries})
 
 
-def _headed(text: str) -> Iterator[Entry]:
-    """Yield what stands beneath each heading of one word; items behind a line that ends with a colon are a list."""
+def _columns(entry: Entry, names: Collection[str]) -> list[str]:
+    return columns_of(entry.cells["name"], names)
+
+
+def _without_prose(
+    entries: Sequence[Entry], names: Collection[str], lines: Sequence[str], tabled: Collection[int]
+) -> list[Entry]:
+    """Leave out lines of prose, such as `Note: …`: they name no column, nor nearly, and look unlike others that do.
+
+    Rows of tables are kept, and all of a document that names none of the columns. ``tabled``: the lines of those rows.
+    """
+    columns = {name.casefold() for name in names}
+    known = [one for one in entries if one.cells["name"].casefold() in columns]
+    looks = {_look(one, lines) for one in known}
+    others = [name for name in names if name.casefold() not in {one.cells["name"].casefold() for one in known}]
+
+    def is_row(entry: Entry) -> bool:
+        return entry in known or entry.line in tabled or _look(entry, lines) in looks
+
+    return [one for one in entries if not known or is_row(one) or is_like(one.cells["name"], others)]
+
+
+def _look(entry: Entry, lines: Sequence[str]) -> tuple[bool, bool, str]:
+    """Return how a name is written: of several words, with a capital, and as an item, a heading or neither."""
+    name, line = entry.cells["name"], lines[entry.line - 1].lstrip()
+    mark = ITEM.match(line)
+    return " " in name, name[:1].isupper(), mark[0].strip()[-1] if mark else "#" * line.startswith("#")
+
+
+def _headed(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
+    """Yield what stands beneath each heading of one word, or that names columns of the data.
+
+    Items behind a line that ends with a colon are a list.
+    """
+    columns = {name.casefold() for name in names}
     entry, is_open, is_led = None, False, False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#"):
             yield from (one for one in _whole(entry) if one.cells["description"] or len(one.cells) > 2)
             match = HEADED.fullmatch(line)
+            is_named = match and (match[1].casefold() in columns or len(columns_of(match[1], names)) > 1)
+            match = match if match and (" " not in match[1] or is_named) else None
             words = f"{match[2][1:-1]}," if match and match[2] else ""
             entry = Entry(number, {"name": match[1], "description": words}) if match else None
             is_open = is_led = False
@@ -105,21 +157,25 @@ def _are_of_headings(headed: Sequence[Entry], entries: Sequence[Entry], lines: S
     return bool(headed) and is_said and others <= len(headed)
 
 
-def _tabled(text: str) -> Iterator[Entry]:
-    """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known."""
+def _tabled(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
+    """Yield the rows of those tables in Markdown that have a heading for names, and another one that is known.
+
+    Other tables are read whose cells name columns of the data.
+    """
     lines = text.splitlines()
     for number, rule in enumerate(lines[1:], 2):
         if "-" not in rule or "|" not in lines[number - 2] or not RULE.fullmatch(rule.strip()):
             continue
         headings = _cells_of(lines[number - 2])
-        names = [one for one in headings if MEANT.get(folded(one)) == "name"]
-        if not names or not any(MEANT.get(folded(one), "name") != "name" for one in headings):
+        rows = [_cells_of(line) for line in takewhile(lambda line: "|" in line, lines[number:])]
+        meanings = [MEANT.get(folded(one), "") for one in headings]
+        place = meanings.index("name") if "name" in meanings and {*meanings} - {"name", ""} else None
+        place = place_of_names(rows, names) if place is None else place
+        if place is None or place >= len(headings):
             continue
-        for further, line in enumerate(lines[number:], number + 1):
-            if "|" not in line:
-                break
-            cells = dict(zip(headings, _cells_of(line), strict=False))
-            if name := cells.pop(names[0], ""):
+        for further, row in enumerate(rows, number + 1):
+            cells = dict(zip(headings, row, strict=False))
+            if name := cells.pop(headings[place], ""):
                 yield Entry(further, {"name": name, **{one: cell for one, cell in cells.items() if one}})
 
 
@@ -131,7 +187,7 @@ def _cells_of(line: str) -> list[str]:
     return [re.sub(r"`|\*\*", "", cell).strip() for cell in cells]
 
 
-def _listed(text: str) -> Iterator[Entry]:
+def _listed(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
     """Yield the entries of a list.
 
     What is indented more than the first name belongs to the name above it: a heading with its cell, or words that go
@@ -139,7 +195,7 @@ def _listed(text: str) -> Iterator[Entry]:
     """
     entry, first, is_open, is_apart, in_items = None, None, False, False, False
     for number, line in enumerate(text.splitlines(), 1):
-        match, indent = LINE.fullmatch(line) or DASHED.fullmatch(line), len(line) - len(line.lstrip())
+        match, indent = _named(line, names), len(line) - len(line.lstrip())
         is_item = ITEM.match(line) is not None
         if RULE.fullmatch(line.strip()) or line.lstrip().startswith("|"):
             continue
@@ -152,6 +208,16 @@ def _listed(text: str) -> Iterator[Entry]:
             is_open = _continued(entry, line, is_open)
         is_apart = not line.strip()
     yield from _whole(entry)
+
+
+def _named(line: str, names: Collection[str]) -> re.Match[str] | None:
+    """Return a line as a name and what it is; blanks or a dash alone are behind the names of columns of the data."""
+    if match := LINE.fullmatch(line) or DASHED.fullmatch(line):
+        return match
+    match = SPACED.fullmatch(MARKED.sub("", line)) if names else None
+    name = match[2].strip() if match else ""
+    is_of_data = name.casefold() in {one.casefold() for one in names} or len(columns_of(name, names)) > 1
+    return match if is_of_data else None
 
 
 def _entry(match: re.Match[str], number: int) -> Entry:

@@ -1,6 +1,7 @@
 """What documents say of rows and of the table as a whole, written into a draft for a person to confirm."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmodels.authoring.column import CONFIRM, IF_ZEROS, MAY_BE_ANSWERS, SUGGESTED, ColumnDraft, may_hold_zeros
+from dpmodels.authoring.documents.fitted import CENTS
 from dpmodels.authoring.documents.rules import Rule, none_clauses, rules_in, zero_clauses
 from dpmodels.authoring.documents.spans import Span, span_in
 from dpmodels.authoring.documents.worded import ANSWERS
@@ -16,6 +18,7 @@ from dpmodels.authoring.source import Source
 from dpmodels.authoring.suggest import OPEN_NUMBER, ZEROS, advice_on
 from dpmodels.authoring.type_words import names_money
 from dpmodels.contract.base import is_text
+from dpmodels.contract.formula import names_in as operands
 from dpmodels.limits import MOST_RULES
 from dpmodels.plain_yaml import write_yaml
 
@@ -37,6 +40,9 @@ OF_RULES = """\
 # --schema THIS_FILE --raw` says whether they do. To take one, delete `# ` before it and before `constraints:`.
 """
 ACCEPTED = "# Rules that descriptions say in words, accepted as suggestions: every row of the data must keep them.\n"
+OF_CENTS = "two decimals, as numbers in its formula have"
+ARITHMETIC = re.compile(r"(?!.*//)(?:[\s\d.,()+*/-]|\b(?:min|max)\b(?=\s*\()|[^\W\d]\w*\b(?!\s*\())+")
+"""A formula of sums, products and quotients, or the smallest or largest of them."""
 CONVERSE = "only if that is meant too"
 
 
@@ -69,6 +75,22 @@ def with_said(
         if one.keys["type"] == "boolean" and is_words:
             drafts[name] = replace(one, remarks=(*one.remarks, _of_answers(descriptions.get(name, ""))))
     return drafts, [*_rule_lines(rules[:MOST_RULES], accept)]
+
+
+def in_cents(columns: Mapping[str, ColumnDraft]) -> dict[str, ColumnDraft]:
+    """Round to cents what a formula reckons of numbers with two decimals, as files of money do, unless others are said.
+
+    What compares, counts or rounds by itself gives no such numbers.
+    """
+    drafts = dict(columns)
+    for name, one in columns.items():
+        formula = str(one.keys.get("formula", ""))
+        if not ARITHMETIC.fullmatch(formula) or "round" in one.keys or one.keys.get("dtype") == "int64":
+            continue
+        decimals = [columns[each].keys.get("round") for each in operands(formula) if each in columns]
+        if CENTS in decimals:
+            drafts[name] = ColumnDraft({**one.keys, "round": CENTS}, (*one.remarks, OF_CENTS))
+    return drafts
 
 
 def _with_zeros(column: ColumnDraft, clause: str, description: str, accept: bool) -> ColumnDraft:

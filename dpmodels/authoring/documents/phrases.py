@@ -14,6 +14,8 @@ from typing import Any
 
 from dpmodels.authoring.documents.compared import BEFORE
 from dpmodels.authoring.documents.intervals import RANGE, SIGNS, bare
+from dpmodels.authoring.documents.one_sided import limit_in
+from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.facts import Facts
 
 COUNTS = {
@@ -119,7 +121,8 @@ def _attributes(description: str) -> dict[str, Any]:
     A condition, such as `if not measured`, qualifies all but that a value may be missing.
     """
     attributes, qualifying = dict[str, Any](), list[str]()
-    phrases = [" ".join(part.split()).casefold() for part in END.split(SEPARATE.sub(r"\1 ", description))]
+    plain = SEPARATE.sub(r"\1 ", with_plain_days(description))
+    phrases = [" ".join(part.split()).casefold() for part in END.split(plain)]
     names = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
     spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
     for before, phrase in pairwise(["", *phrases]):
@@ -143,7 +146,7 @@ def _is_apart(before: str, phrase: str) -> bool:
     is_reason = CONDITIONAL.match(phrase) and "nullable" in dict(_attributes_of(before))
     plain = bare(phrase)
     aside = NEVER_EMPTY.fullmatch(phrase) or NOT_GIVEN.fullmatch(phrase)
-    return bool(is_reason or aside or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain))
+    return bool(is_reason or aside or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain) or limit_in(plain))
 
 
 def _attributes_of(phrase: str) -> Iterator[tuple[str, Any]]:

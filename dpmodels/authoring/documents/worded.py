@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpmodels.authoring.documents.forms import date_format_in
-from dpmodels.authoring.documents.intervals import DAY, INTERVAL, NUMBER, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.intervals import INTERVAL, RANGE, SIGNS, are_pieces, bare
+from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
+from dpmodels.authoring.documents.rows_of_cells import OF_CELLS
 from dpmodels.authoring.documents.states import ANSWER_OF, EMPTY_WORDS
+from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.type_words import kind_of
 
 HEADED = ("min", "max", "range", "values", "formula", "of")
@@ -52,14 +55,6 @@ CHOICE = re.compile(
     re.IGNORECASE,
 )
 """Two answers of which the first is said to hold in some rows, as in `Y if they left, else N`."""
-LOWER, UPPER = (
-    r"(?:at least|minimum|min\.?|no less than|mindestens|minimal|au moins|al menos|mínimo)(?: of| von| de)?:?\s+",
-    r"(?:at most|maximum|max\.?|no more than|up to|höchstens|maximal|bis zu|au plus|au maximum|como máximo|máximo)"
-    r"(?: of| von| de)?:?\s+",
-)
-LIMITS = {
-    key: re.compile(rf"{words}({NUMBER}|{DAY})", re.IGNORECASE) for key, words in (("min", LOWER), ("max", UPPER))
-}
 UNITS = (
     "points?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|degrees?|punkte?n?|jahre?n?|monate?n?|wochen?|"
     "tage?n?|stunden?|minuten?|sekunden?|prozent|grad|ans?|années?|mois|semaines?|jours?|heures?|secondes?|degrés?|"
@@ -117,7 +112,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
 
     The cell `unsure` holds the description where a person should confirm what was read.
     """
-    words = row.get("description", "").strip()
+    words = with_plain_days(row.get("description", "").strip())
     if not words or len(words) > LONGEST or any(row.get(heading, "").strip() for heading in HEADED):
         return row
     cells = list(dict.fromkeys(_cells(words)))
@@ -199,12 +194,17 @@ def _cells(words: str) -> Iterator[Cell]:
 
 
 def _parts(words: str) -> list[str]:
-    """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`."""
+    """Return a description as a whole, what its brackets hold, what stands behind a colon, and a sentence with `or`.
+
+    Of several cells, which semicolons and line ends part, each is a part.
+    """
+    cells = [part.strip().rstrip(".") for part in words.split(OF_CELLS)] if OF_CELLS in words else []
     brackets = re.findall(r"\(([^()]*)\)", words)
     outside = STOP.split(words)[0].rpartition(": ")
     first = STOP.split(words)[0].split(";")[0].strip()
     behind = outside[2].strip().rstrip(".") if outside[1] else ""
-    return [words.strip().rstrip("."), *brackets, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
+    whole = [*cells, words.strip().rstrip("."), *brackets]
+    return [*whole, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
 
 
 def _choice(words: str) -> Cell | None:
@@ -316,6 +316,5 @@ def _plain_bounds(phrase: str) -> Iterable[Cell]:
     text = bare(phrase)
     if RANGE.fullmatch(text) or SIGNS.fullmatch(text):
         yield Cell("range", text)
-    for heading, form in LIMITS.items():
-        if match := form.fullmatch(text):
-            yield Cell(heading, match[1])
+    if limit := limit_in(text):
+        yield Cell(*limit)

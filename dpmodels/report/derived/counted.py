@@ -27,6 +27,7 @@ from dpmodels.contract.derivation.tariff import is_placed
 from dpmodels.contract.derivation.terms import has_kink, needs_values
 from dpmodels.contract.formula import moment_of, names_in, reckon
 from dpmodels.errors import Unsuitable
+from dpmodels.groups_in_words import EDGES, grouped
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
@@ -39,7 +40,7 @@ RANGES = (
 )
 SEVERAL = (
     "the release counts {name} in cells such as {cell}, in which it has several values: group by {name} itself, of "
-    "numbers in bands such as by={{{name!r}: [0, 18, 65]}}"
+    "numbers in bands such as {bands}"
 )
 HALVES = "the release counts {name} in cells that hold nulls among values"
 NULL = "null"
@@ -291,7 +292,8 @@ def labels_of(column: Derived, numbers: Whole, values: CellValues) -> list[str]:
         inside = np.flatnonzero(numbers == cell)
         several = dict.fromkeys(each[fine] for fine in inside)
         if len(several) > 1 or None in several:
-            raise Unsuitable(SEVERAL.format(name=name, cell=" or ".join(group_labels(other, numbers)[cell][:3])))
+            label = " or ".join(group_labels(other, numbers)[cell][:3])
+            raise Unsuitable(SEVERAL.format(name=name, cell=label, bands=grouped(name, EDGES)))
         labels += [one for one in several if one is not None]
     return labels
 

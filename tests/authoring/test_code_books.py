@@ -1,0 +1,109 @@
+"""Code books as people write them: rows for several columns, prose around them, unknown headings, and nothing lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dpmodels.authoring.documents.joint_rows import columns_of
+from dpmodels.authoring.draft import PublicFacts, draft
+
+PUPILS = "pupil_id,school,postcode,maths,english,science,joined_on,absences,fees"
+CSV = """\
+Field,What it holds,Allowed
+pupil_id,number of the pupil,P and six digits
+school,,"Ashfield, Brook or Greenway"
+postcode,home,WX1 1 to WX8 6
+"maths, english, science",marks,0 to 100
+joined_on,,not before 1 September 2021
+absences,days of the year,up to 25
+fees,in pounds,0.00 to 50.00
+"""
+MARKDOWN = """\
+# Pupils
+
+Note: marks of pupils who left are missing.
+Please see: the data office.
+
+| Column | Content |
+|---|---|
+| pupil_id | P and six digits |
+| school | Ashfield, Brook or Greenway |
+| postcode | WX1 1 to WX8 6 |
+| maths, english and science | 0 to 100 |
+| joined_on | not before 1 September 2021 |
+| absences | up to 25 |
+| fees | 0.00 to 50.00 |
+
+All marks are whole: see the appendix.
+"""
+TEXT = """\
+Codebook of the school year 2023
+Note: marks of pupils who left are missing.
+One row is one pupil: nobody is there twice.
+
+pupil_id   P and six digits
+school     Ashfield, Brook or Greenway
+postcode   WX1 1 to WX8 6
+maths / english / science   0 to 100
+joined_on  not before 1 September 2021
+absences   up to 25
+fees       0.00 to 50.00
+"""
+
+
+def drafted(folder: Path, book: str, text: str, names: str = PUPILS) -> tuple[str, dict[str, Any]]:
+    """Return the draft of a table of these names by a code book, and its columns."""
+    (folder / "doc").mkdir(exist_ok=True)
+    (folder / "doc" / book).write_text(text, encoding="utf-8")
+    (folder / "data.csv").write_text(names + "\n", encoding="utf-8")
+    text = draft(folder / "data.csv", public_facts=PublicFacts(folder / "doc" / book, accept=True))
+    return text, yaml.safe_load(text)["columns"]
+
+
+@pytest.mark.parametrize(("book", "text"), [("c.csv", CSV), ("c.md", MARKDOWN), ("c.txt", TEXT)])
+def test_a_code_book_of_any_form_says_the_same_and_loses_no_word(tmp_path: Path, book: str, text: str) -> None:
+    made, columns = drafted(tmp_path, book, text)
+    assert all(columns[name] == {"type": "integer", "min": 0, "max": 100} for name in ("maths", "english", "science"))
+    assert columns["school"]["values"] == ["Ashfield", "Brook", "Greenway"]
+    assert str(columns["joined_on"]["min"]) == "2021-09-01" and columns["absences"]["max"] == 25
+    assert columns["fees"]["round"] == 2 and columns["fees"]["max"] == 50
+    assert "WX1 1 to WX8 6" in made and "pattern:X[0-9]{6}" in made
+    assert "no column of the data" not in made  # neither prose nor a row for several columns
+
+
+def test_lines_that_may_name_a_column_are_still_warned_of(tmp_path: Path) -> None:
+    made, _ = drafted(tmp_path, "c.txt", TEXT.replace("absences ", "absence: ").replace("fees   ", "shoe_size:"))
+    assert "no column of the data: `absence` (did you mean `absences`?), `shoe_size`" in made
+
+
+@pytest.mark.parametrize(
+    ("name", "several"),
+    [
+        ("q1 to q3", ["q1", "q2", "q3"]),
+        ("q1-q2, age", ["q1", "q2", "age"]),
+        ("q1 bis 3", ["q1", "q2", "q3"]),
+        ("Q1 / AGE", ["Q1", "AGE"]),
+        ("age, kg", ["age", "kg"]),
+        ("pay, net", ["pay, net"]),
+        ("a, b, age", ["a, b, age"]),
+        ("q7 to q9", ["q7 to q9"]),
+    ],
+)
+def test_a_row_is_of_several_columns_where_most_of_them_are_in_the_data(name: str, several: list[str]) -> None:
+    assert columns_of(name, ["q1", "q2", "q3", "age", "pay, net"]) == several
+    assert columns_of(name, []) == [name]
+
+
+def test_formulas_of_money_are_rounded_to_cents_and_others_are_not(tmp_path: Path) -> None:
+    text = (
+        "name,min,max,decimals,formula\nnet,1.00,9.99,2,\nrate,0.07,0.2,,\nunits,0,9,0,\ngross,,,,net * (1 + rate)\n"
+        'boxes,,,,units * 12\nis_dear,,,,net > 5\nwhole,,,,floor(net)\nlarger,,,,"max(net, 2 * net)"\n'
+    )
+    _, columns = drafted(tmp_path, "c.csv", text, "net,rate,units,gross,boxes,is_dear,whole,larger")
+    assert {name for name, one in columns.items() if one["type"] == "derived" and "round" in one} == {"gross", "larger"}
+    _, columns = drafted(
+        tmp_path, "c.csv", "name;Inhalt\nnetto;10,00 bis 90,00\nbrutto;= netto * 1,19\n", "netto,brutto"
+    )
+    assert columns["brutto"] == {"type": "derived", "formula": "netto * 1.19", "round": 2}
