@@ -27,6 +27,7 @@ from dpmodels.authoring.suggest import (
     advice_on,
     by_bounds,
     is_no_answer,
+    of_count,
     of_person,
     of_scale,
     suggestion,
@@ -111,7 +112,8 @@ def _suggested(name: str, dtype: pa.DataType | None, keys: Keys, facts: Facts) -
     suggested = suggestion(name, keys) if TODO in keys.values() else None
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         numbered = of_person(name, keys, facts.description)
-        suggested = by_bounds(keys, facts.decimals, facts.unique) or numbered or suggested
+        counted = of_count(keys, facts.description) if facts.decimals is None else None
+        suggested = by_bounds(keys, facts.decimals, facts.unique) or numbered or counted or suggested
     if facts.kind is None and not facts.unsure and not facts.from_person and facts.decimals is None:
         suggested = of_scale(name, keys, facts.description) or suggested
     if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):

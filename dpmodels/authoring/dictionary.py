@@ -10,6 +10,7 @@ from io import StringIO
 from textwrap import shorten
 
 from dpmodels.authoring.documents.clock import clock_in
+from dpmodels.authoring.documents.forms import has_comma
 from dpmodels.authoring.documents.formulas import with_formulas
 from dpmodels.authoring.documents.intervals import INTERVAL, LABELED, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.joint_rows import columns_of, place_of_names
@@ -79,6 +80,8 @@ def read_dictionary(text: str, form: TextForm | None = None, names: Collection[s
     named_rows = {name: row for title, row in titled for name in columns_of(title, names)}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
+    if not marks.decimal and has_comma("\n".join(row.get("description", "") for row in cells)):
+        marks = replace(marks, decimal=",")
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     facts = {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}
     return {"": with_formulas({name: keyed(one) if one.kind == "text" else one for name, one in facts.items()})}

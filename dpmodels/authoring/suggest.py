@@ -210,6 +210,11 @@ OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between 
 """What a column is suggested to hold by its bounds, whatever it is called."""
 ZEROS, DECIMALS = "`zero_inflated: true` if any can be 0, and ", "`round: DECIMALS`"
 SIZES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1)}
+A_COUNT = re.compile(
+    r"(?:the |die |le |el )?(?:number of|count of|how many|anzahl|zahl der|wie viele|nombre d|combien|número de|cuánt)",
+    re.IGNORECASE,
+)
+"""How what is counted is described."""
 ALIKE = {("integer", "number"), ("number", "integer")}
 
 
@@ -265,6 +270,15 @@ def of_scale(name: str, keys: Mapping[str, Any], description: str) -> Suggestion
     if units or not is_score or not A_SCALE.search(f"{_words(name)} {description}"):
         return None
     return Suggestion(_integer(low, high), OF_BOUNDS[0]) if FEWEST_STEPS <= high - low <= MOST_STEPS else None
+
+
+def of_count(keys: Mapping[str, Any], description: str) -> Suggestion | None:
+    """Suggest whole numbers from 0 for what is described as a number of things, of which the largest is documented."""
+    low, high = keys.get("min", TODO), keys.get("max", TODO)
+    is_open = keys["type"] == TODO or (keys["type"] == "integer" and low == TODO)
+    if not is_open or low != TODO or not _is_whole(high) or not A_COUNT.match(description):
+        return None
+    return Suggestion(_integer(0, int(high)), "a count, which begins at 0")
 
 
 def of_person(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:

@@ -1,5 +1,6 @@
 """Code books as people write them: rows for several columns, prose around them, unknown headings, and nothing lost."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,55 @@ def test_formulas_of_money_are_rounded_to_cents_and_others_are_not(tmp_path: Pat
         tmp_path, "c.csv", "name;Inhalt\nnetto;10,00 bis 90,00\nbrutto;= netto * 1,19\n", "netto,brutto"
     )
     assert columns["brutto"] == {"type": "derived", "formula": "netto * 1.19", "round": 2}
+
+
+def test_moments_of_a_year_signs_in_words_and_numbers_by_category_are_read_beneath_headings(tmp_path: Path) -> None:
+    book = """# Visits
+
+## arrived
+date and time, MM/DD/YYYY HH:MM, in 2025
+
+## complaint
+chest pain, injury, fever, breathing, back pain, headache or other
+
+## cover
+Medicare, private or Medicaid
+
+## percent
+80 for Medicare, 70 for private, 95 for Medicaid
+
+## charge
+from $100.00 to $60,000.00
+
+## paid
+charge times percent / 100, to the cent
+
+## balance
+charge minus paid
+
+## tests
+number of tests, at most 25
+
+What it is for: a study of charges between 1 and 9 by complaint.
+"""
+    text, columns = drafted(tmp_path, "b.md", book, "arrived,complaint,cover,percent,charge,paid,balance,tests")
+    assert "datetime_format: '%m/%d/%Y %H:%M'" in text and "study of charges" not in text
+    assert columns["arrived"] | {"confirm": 0} == {
+        "type": "datetime",
+        "min": date(2025, 1, 1),
+        "max": date(2025, 12, 31),
+        "resolution": "minute",
+        "confirm": 0,
+    }
+    assert columns["complaint"]["values"][0] == "chest pain" and len(columns["complaint"]["values"]) == 7
+    prices = "{'Medicare': 80, 'private': 70, 'Medicaid': 95}[cover]"
+    assert columns["percent"]["formula"] == prices
+    assert columns["paid"]["formula"] == f"charge * ({prices}) / 100"
+    assert columns["balance"]["formula"].startswith("charge - round(charge * ") and columns["balance"]["round"] == 2
+    assert (columns["tests"]["type"], columns["tests"]["min"], columns["tests"]["max"]) == ("integer", 0, 25)
+
+
+def test_numbers_of_descriptions_tell_how_bounds_are_written(tmp_path: Path) -> None:
+    book = "Feld;Bedeutung;Typ;von;bis\npreis;0,342 oder 11,90 Euro;Zahl;0;25.000\nkwh;im Jahr;Ganzzahl;1;25.000\n"
+    _, columns = drafted(tmp_path, "b.csv", book, "preis,kwh")
+    assert (columns["preis"]["max"], columns["kwh"]["max"]) == (25000, 25000)

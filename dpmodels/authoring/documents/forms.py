@@ -17,6 +17,8 @@ A_ROW = re.compile(
 LONGEST = 80  # letters of a sentence that a comment quotes
 DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
 DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
+TIME = re.compile(r"[ T](?:HH|hh):(?:MM|mm)(:(?:SS|ss))?(?![\w:])")
+"""What stands behind the form of a date where a time of day belongs to it."""
 ZERO_CENTS, CENTS = re.compile(r",\d0$"), re.compile(r",\d\d$")
 NUMBER = re.compile(r"(?<![\d.,/])\d{1,12}(?:[ \u00a0\u202f.,]\d{1,12}){0,4}(?![\d.,/]{0,20}\d)")
 SPAN = re.compile(r"(?<![\w.,])\d{1,12},\d{1,6} ?(?:to|bis|à|a|hasta|–|-) ?\d{1,12},\d{1,6}(?![\w.,])", re.IGNORECASE)
@@ -47,6 +49,13 @@ def date_format_in(text: str) -> str:
         mark = match[2] or match[6]
         formats.add(f"%d{mark}%m{mark}%Y" if match[1] else f"%m{mark}%d{mark}%Y")
     return formats.pop() if len(formats) == 1 else ""
+
+
+def moment_format_in(text: str) -> str:
+    """Return how dates with times are written, of a form such as `MM/DD/YYYY HH:MM`; empty where none or two are."""
+    written = date_format_in(text)
+    times = {match[1] or "" for date in DATE.finditer(text) if (match := TIME.match(text, date.end()))}
+    return f"{written} %H:%M{':%S' * bool(times.pop())}" if written and len(times) == 1 else ""
 
 
 def has_comma(text: str) -> bool:

@@ -20,6 +20,13 @@ from dpmodels.contract.formula import Misread, names_in
 SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "−": "-", "–": "-", "÷": "/", "\u00a0": " ", "\u202f": " "})
 TIMES = re.compile(r"(?<=[\w)])\s+x\s+(?=[\w(])", re.IGNORECASE)
 """A letter that stands for a sign, where no column is called so."""
+IN_WORDS = {
+    "*": "times|multiplied by|mal|multiplié par|fois|por",
+    "/": "divided by|geteilt durch|divisé par|dividido por",
+    "-": "minus|less|abzüglich|moins|menos",
+    "+": "plus|zuzüglich|más",
+}
+"""Words that stand for a sign between two names, where no column is called so."""
 LETTERS = r"[^\W\d]\w*"
 SUM = re.compile(rf"(?:{LETTERS}|\d+(?:\.\d+)?|\s|[-+*/()])+")
 BEHIND = re.compile(r"=|:\s")
@@ -135,11 +142,20 @@ def formula_in(words: str, column: str, names: Collection[str], nights: str = ""
     has_x = any(name.casefold() == "x" for name in names)
     words = COMMA.sub(".", words)
     words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
+    words = _with_signs(words, {name.casefold() for name in names})
     for sentence in SENTENCE.split(words):
         for part in dict.fromkeys([BEHIND.split(sentence)[-1], sentence]):
             if formula := _formula(part.strip(), others, BEHIND.search(sentence) is not None, nights):
                 return formula
     return ""
+
+
+def _with_signs(words: str, names: Collection[str]) -> str:
+    """Write a sign for each word that stands for one."""
+    for sign, spoken in IN_WORDS.items():
+        free = "|".join(one for one in spoken.split("|") if one not in names)
+        words = re.sub(rf"(?<=[\w)])\s+(?:{free})\s+(?=[\w(])", f" {sign} ", words, flags=re.IGNORECASE)
+    return words
 
 
 def _formula(text: str, names: Collection[str], is_led: bool, nights: str) -> str:

@@ -37,6 +37,8 @@ MARKED = re.compile(r"`|\*\*")
 ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+")
 KEY = re.compile(r"\s*(?:[-*+]\s+)?[`*]{0,3}([^\W\d][^:=`*|]{0,40}?)[`*]{0,3}\s?[:=][`*]{0,3}(?:\s+(.*)|$)")
 """A heading of a data dictionary, and what its cell would hold, beneath a name."""
+REMARK = re.compile(r"[^\W\d_a-zà-ÿ][^\s:|`]*(?:\s[^\s:|`]+){1,7}\s?:\s")
+"""How a paragraph begins that is of the table, and not of the column above it: `What it is for: …`."""
 PREPOSITIONS = frozenset(
     ["from", "to", "von", "bis", "of", "de", "desde", "hasta", "least", "most", "up", "low", "high", "name"]
 )
@@ -129,7 +131,7 @@ def _headed(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
     Items behind a line that ends with a colon are a list.
     """
     columns = {name.casefold() for name in names}
-    entry, is_open, is_led = None, False, False
+    entry, is_open, is_led, is_paragraph = None, False, False, False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("#"):
             yield from (one for one in _whole(entry) if one.cells["description"] or len(one.cells) > 2)
@@ -139,6 +141,9 @@ def _headed(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
             words = f"{match[2][1:-1]}," if match and match[2] else ""
             entry = Entry(number, {"name": match[1], "description": words}) if match else None
             is_open = is_led = False
+        elif entry and entry.words and is_paragraph and REMARK.match(line):
+            yield from _whole(entry)
+            entry = None
         elif entry and line.strip() and not line.lstrip().startswith("|"):
             mark = ITEM.match(line)
             if mark and is_led and not is_open:
@@ -146,6 +151,7 @@ def _headed(text: str, names: Collection[str] = ()) -> Iterator[Entry]:
                 continue
             is_open = _continued(entry, line, is_open)
             is_led = line.rstrip().endswith(":") and bool(entry.words)
+        is_paragraph = not line.strip()
     yield from (one for one in _whole(entry) if one.cells["description"] or len(one.cells) > 2)
 
 

@@ -23,6 +23,11 @@ BUT = re.compile(
     re.IGNORECASE,
 )
 ELSE = re.compile(rf"(?:else|otherwise|sonst|sinon|si no)\s*:?\s+{PRICE}", re.IGNORECASE)
+BY_VALUE = (
+    re.compile(r"(?:^|[,;:(]\s*)([^\W\d](?:[\w -]*[^\W_])?)\s*[:=]?\s+(\d+(?:[.,]\d+)?)(?=\s*(?:[,;.)]|$))"),
+    re.compile(rf"(?:^|[,;:(]\s*){PRICE}\s+(?:for|für|bei|pour|para)\s+([^\W\d](?:[\w -]*[^\W_])?)(?=\s*(?:[,;.)]|$))"),
+)
+"""A category with its number, in either order: `basic 0.342, green 0.368` and `80 for public, 70 for private`."""
 COMMA = re.compile(r",\s+(?![^()]*\))")
 
 
@@ -48,6 +53,18 @@ def tariff_in(column: str, columns: Columns, states: States, nights: str = "") -
         table = _prices(match, others, column, columns, states)
         if table:
             return f"{' * '.join(pieces)} * {table}"
+    return _number_by_value(column, columns)
+
+
+def _number_by_value(column: str, columns: Columns) -> str:
+    """Return the table of numbers that a description gives for each value of one other column; empty without one."""
+    words = columns[column].description
+    by_word = dict(BY_VALUE[0].findall(words)) or {word: number for number, word in BY_VALUE[1].findall(words)}
+    stated = {folded(word): _number(number) for word, number in by_word.items()}
+    for name, one in columns.items():
+        values = [str(value) for value in one.values or ()]
+        if name != column and len(values) > 1 and name.isidentifier() and {*map(folded, values)} == {*stated}:
+            return written_table(name, {value: stated[folded(value)] for value in values})
     return ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dpmodels.authoring.documents.forms import date_format_in
+from dpmodels.authoring.documents.forms import date_format_in, moment_format_in
 from dpmodels.authoring.documents.intervals import INTERVAL, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
@@ -95,6 +95,8 @@ BRACKETS = re.compile(r"\s*\([^()]*\)")
 LONGEST = 1000
 """Letters of a description that is read; a longer one is a text."""
 YEAR = re.compile(r"(?<![\d.,])(?:1[89]|20)\d\d(?![\d.,])")
+IN_YEAR = re.compile(rf"(?:^|[,;(]\s*)(?:in|im jahr|en|en l'année)\s+({YEAR.pattern})(?=\s*[,;.)]|$)", re.IGNORECASE)
+"""The one year of all days of a column."""
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -138,11 +140,17 @@ def _of_dates(words: str, cells: list[Cell]) -> list[Cell]:
     """Return what a description says as that of dates, where it says how these are written."""
     if not date_format_in(words) or any(cell.heading in ("type", "values") for cell in cells):
         return cells
+    moments = moment_format_in(words)
+    typed = [Cell("type", "datetime"), Cell("resolution", "second" if "%S" in moments else "minute")]
+    typed = typed if moments else [Cell("type", "date")]
+    if not cells and len(stated := {*IN_YEAR.findall(words)}) == 1:
+        year = stated.pop()
+        return [*typed, Cell("min", f"{year}-01-01", False), Cell("max", f"{year}-12-31", False)]
     years = [YEAR.findall(cell.text) for cell in cells if cell.heading == "range"]
     if not cells or len(cells) > 1 or [len(each) for each in years] != [2]:
-        return cells or [Cell("type", "date")]
+        return cells or typed
     low, high = years[0]
-    return [Cell("type", "date"), Cell("min", f"{low}-01-01"), Cell("max", f"{high}-12-31")]
+    return [*typed, Cell("min", f"{low}-01-01"), Cell("max", f"{high}-12-31")]
 
 
 def _is_qualified(words: str) -> bool:
@@ -267,9 +275,11 @@ def _bare_list(part: str) -> Cell | None:
 
 
 def _is_named(spaced: list[str], members: list[str]) -> bool:
-    """Tell whether one of many values is a short name of several words, such as `end of contract` behind words."""
-    if len(spaced) > 1 or len(members) < MANY:
+    """Tell whether few of many values are short names of several words, such as `end of contract` behind words."""
+    if len(members) < MANY:
         return False
+    if len(spaced) > 1:
+        return 2 * len(spaced) < len(members) and all(len(one.split()) < FEW for one in spaced)
     words = spaced[0].split()
     return spaced[0] == members[-1] and len(words) <= FEW and words[0].casefold() not in EMPTY_WORDS
 
