@@ -12,7 +12,7 @@ from dpmodels.authoring.dictionary import has_headings, read_dictionary, repeate
 from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
 from dpmodels.authoring.documents.ddl import read_ddl
 from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
-from dpmodels.authoring.documents.forms import date_format_in, has_comma, moment_format_in, rows_in
+from dpmodels.authoring.documents.forms import date_format_in, has_comma, moment_format_in, money_in, rows_in
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
 from dpmodels.authoring.documents.name_list import FORM, Listed, as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
@@ -179,7 +179,7 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None, 
 def _form_of(words: str, is_prose: bool) -> dict[str, str]:
     """Return how a document says that dates, and such with times, are written, and in prose how it writes decimals."""
     written = date_format_in(words)
-    decimal = {"decimal": ","} if is_prose and has_comma(words) else {}
+    decimal = {"decimal": ","} if is_prose and has_comma(words) else money_in(words)
     moments = moment_format_in(words)
     forms = {"date_format": written, "datetime_format": moments}
     return {**decimal, **{key: form for key, form in forms.items() if form}}

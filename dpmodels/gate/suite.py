@@ -20,6 +20,7 @@ WHOLE = "ExpectColumnValuesToBeInTypeList"
 UNIQUE = "ExpectColumnValuesToBeUnique"
 REPEATED = "must not have the same value in two rows"
 ONCE_CLIPPED = ", also once `outside: clip` has set values to bounds"
+ONCE_ROUNDED = ", also once they are rounded: give both the same `round` or `resolution`"
 MORE_NULLS = f"{NOT_NULL} in most rows"
 FIXES = {
     "ExpectTableColumnsToMatchSet": "give the data the columns of the schema, or the schema those of the data",
@@ -149,10 +150,11 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"
-        clipped = [
-            name for name in (rule.lower, rule.upper) if raw and getattr(schema.columns[name], "outside", "") == "clip"
-        ]
-        text = f"`{rule}` must hold in every row{ONCE_CLIPPED * bool(clipped)}"
+        columns = [schema.columns[name] for name in (rule.lower, rule.upper)]
+        is_clipped = raw and any(getattr(one, "outside", "") == "clip" for one in columns)
+        forms = {(getattr(one, "round", None), getattr(one, "resolution", None)) for one in columns}
+        also = ONCE_CLIPPED * is_clipped + ONCE_ROUNDED * (raw and len(forms) > 1)
+        text = f"`{rule}` must hold in every row{also}"
         suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, text))
     for text in rules:
         holds = {"column": text, "value_set": [True]}

@@ -151,12 +151,17 @@ What it is for: a study of charges between 1 and 9 by complaint.
     assert columns["complaint"]["values"][0] == "chest pain" and len(columns["complaint"]["values"]) == 7
     prices = "{'Medicare': 80, 'private': 70, 'Medicaid': 95}[cover]"
     assert columns["percent"]["formula"] == prices
-    assert columns["paid"]["formula"] == f"charge * ({prices}) / 100"
-    assert columns["balance"]["formula"].startswith("charge - round(charge * ") and columns["balance"]["round"] == 2
+    assert columns["paid"]["formula"] == f"round(charge * ({prices})) / 100"
+    assert (
+        columns["balance"]["formula"].endswith(f"charge - round(charge * ({prices})) / 100")
+        and columns["balance"]["round"] == 2
+    )
     assert (columns["tests"]["type"], columns["tests"]["min"], columns["tests"]["max"]) == ("integer", 0, 25)
 
 
 def test_numbers_of_descriptions_tell_how_bounds_are_written(tmp_path: Path) -> None:
     book = "Feld;Bedeutung;Typ;von;bis\npreis;0,342 oder 11,90 Euro;Zahl;0;25.000\nkwh;im Jahr;Ganzzahl;1;25.000\n"
-    _, columns = drafted(tmp_path, "b.csv", book, "preis,kwh")
+    book += "grund;Umzug, Preis, Service oder sonstiges, leer ohne Angabe;Text;;\n"
+    _, columns = drafted(tmp_path, "b.csv", book, "preis,kwh,grund")
+    assert columns["grund"]["values"] == ["Umzug", "Preis", "Service", "sonstiges"] and columns["grund"]["nullable"]
     assert (columns["preis"]["max"], columns["kwh"]["max"]) == (25000, 25000)

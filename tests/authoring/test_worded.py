@@ -193,7 +193,7 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     (tmp_path / "codes.md").write_text(SALES)
     text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
     columns = yaml.safe_load(text)["columns"]
-    part, cents = "montant * taux_remb / 100", "round(montant * taux_remb / 100 * 100) / 100"
+    part = cents = "round(montant * taux_remb) / 100"
     confirmed = {"confirm": "TODO"}
     assert columns["rembourse"] == {"type": "derived", "formula": part, "round": 2, **confirmed}
     assert columns["reste"] == {"type": "derived", "formula": f"montant - {cents}", "round": 2, **confirmed}

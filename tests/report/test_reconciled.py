@@ -83,6 +83,10 @@ def make_pay(seed: int) -> Records:
 def test_formulas_are_written_out_as_sums_of_products() -> None:
     assert polynomial_of("(52 * b * a * 100) / 100 - 2") == {("a", "b"): pytest.approx(52.0), (): -2.0}
     assert polynomial_of("a - (a - b) * 2 + max(a, b)") == {("a",): -1.0, ("b",): 2.0, ("max(a, b)",): 1.0}
+    assert polynomial_of("round(a * 100) / 100 - b") == {("a",): 1.0, ("b",): -1.0}
+    assert polynomial_of("a - round(a * b) / 100") == {("a",): 1.0, ("a", "b"): pytest.approx(-0.01)}
+    of_price = "round(a * 1.19 * 100) / 100"  # whose rounding is multiplied, where it is, and no longer small
+    assert polynomial_of(f"{of_price} * b") == {("b", of_price): 1.0}
     assert polynomial_of("a / b") == {("a / b",): 1.0} and polynomial_of("a - a") == {}
 
 

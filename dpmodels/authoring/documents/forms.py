@@ -19,6 +19,9 @@ DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
 DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
 TIME = re.compile(r"[ T](?:HH|hh):(?:MM|mm)(:(?:SS|ss))?(?![\w:])")
 """What stands behind the form of a date where a time of day belongs to it."""
+MONEY = re.compile(r"(?<![\w$£])([$£])\s?(\d[\d.,]*)")
+POINT_MONEY = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d\d?)?")
+"""An amount behind its sign, with a point before cents and commas between thousands, if it has either."""
 ZERO_CENTS, CENTS = re.compile(r",\d0$"), re.compile(r",\d\d$")
 NUMBER = re.compile(r"(?<![\d.,/])\d{1,12}(?:[ \u00a0\u202f.,]\d{1,12}){0,4}(?![\d.,/]{0,20}\d)")
 SPAN = re.compile(r"(?<![\w.,])\d{1,12},\d{1,6} ?(?:to|bis|à|a|hasta|–|-) ?\d{1,12},\d{1,6}(?![\w.,])", re.IGNORECASE)
@@ -56,6 +59,14 @@ def moment_format_in(text: str) -> str:
     written = date_format_in(text)
     times = {match[1] or "" for date in DATE.finditer(text) if (match := TIME.match(text, date.end()))}
     return f"{written} %H:%M{':%S' * bool(times.pop())}" if written and len(times) == 1 else ""
+
+
+def money_in(text: str) -> dict[str, str]:
+    """Return how amounts are written, of bounds such as `$1,200.00`; nothing where no sign or two stand before them."""
+    written = [(sign, amount.rstrip(".,")) for sign, amount in MONEY.findall(text)]
+    signs = {sign for sign, _ in written}
+    is_read = len(signs) == 1 and all(POINT_MONEY.fullmatch(amount) for _, amount in written)
+    return {"decimal": ".", "thousands": ",", "currency": signs.pop()} if is_read else {}
 
 
 def has_comma(text: str) -> bool:

@@ -116,7 +116,9 @@ def _adds_money(formula: str, columns: Columns) -> bool:
 
 def _keys(formula: str, decimals: int) -> dict[str, Any]:
     """Return the keys of a derived column; its `round` admits a half that the file rounds up or down."""
-    return {"type": "derived", "formula": formula, **({"round": decimals} if decimals else {})}
+    in_units = decimals and re.fullmatch(rf"[^-+]* / {10**decimals}", formula) and "round(" not in formula
+    written = _rounded(formula, decimals) if in_units else formula
+    return {"type": "derived", "formula": written, **({"round": decimals} if decimals else {})}
 
 
 def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
@@ -126,11 +128,18 @@ def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
         text, decimals = derived.get(word[0], ("", 0))
         if not text:
             return word[0]
-        whole = text if re.fullmatch(r"[^-+]*", text) else f"({text})"
-        power = 10**decimals
-        return f"round({whole} * {power}) / {power}" if decimals else f"({text})"
+        return _rounded(text, decimals) if decimals else f"({text})"
 
     return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
+
+
+def _rounded(text: str, decimals: int) -> str:
+    """Write a formula rounded in whole units of its last decimal: `round(amount * percent) / 100` of a percentage."""
+    power = 10**decimals
+    if product := re.fullmatch(rf"([^-+]*) / {power}", text):
+        return f"round({product[1]}) / {power}"
+    whole = text if re.fullmatch(r"[^-+]*", text) else f"({text})"
+    return f"round({whole} * {power}) / {power}"
 
 
 def formula_in(words: str, column: str, names: Collection[str], nights: str = "") -> str:

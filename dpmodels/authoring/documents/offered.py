@@ -171,6 +171,7 @@ def table_lines(
         yield line if is_taken else f"# {line}{TO_TAKE_ROWS}"
     form = next((one for one in sources if one.form), None)
     if form and not has_text and any(dtype is None for dtype in types.values()):
-        said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_parted_by_commas()}
+        is_left_out = form.form.get("decimal") == "," and is_parted_by_commas()
+        said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_left_out}
         line = write_yaml({"text": said}, default_flow_style=None, width=10_000).rstrip()
         yield from [line + OF_TEXT.format(title=form.title)] * bool(said)

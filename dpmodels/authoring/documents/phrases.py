@@ -76,6 +76,8 @@ QUALIFYING = re.compile(
 """Words of the phrases beside one that may take back or narrow what it says."""
 NARROWING = ("within", "among", "across", "per", "innerhalb", "je", "pro")
 """Those that say of what a value is, and take nothing back."""
+BESIDE_EMPTY = (*NARROWING, "only", "from", "nur", "ab")
+"""Those of other phrases that take back nothing of when a value is missing."""
 ANSWERS = re.compile(r"\b(yes|ja) (or|oder) (no|nein)\b")
 """What names two values, of which `no` qualifies nothing."""
 UNIT = re.compile(r"(?:cents?|euros?|€|kg|g|mg|kwh|km|m²|h|%) (?:je|pro|per) [\w²³]+")
@@ -124,7 +126,7 @@ def _attributes(description: str) -> dict[str, Any]:
     plain = SEPARATE.sub(r"\1 ", with_plain_days(description))
     phrases = [" ".join(part.split()).casefold() for part in END.split(plain)]
     names = {name for phrase in phrases for name, _ in _attributes_of(phrase)}
-    spoken_for = NARROWING if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
+    spoken_for = BESIDE_EMPTY if any(re.fullmatch(EMPTY_IF, phrase) for phrase in phrases) else ()
     for before, phrase in pairwise(["", *phrases]):
         one = dict(_attributes_of(phrase))
         if _is_apart(before, phrase):

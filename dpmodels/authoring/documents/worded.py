@@ -14,7 +14,7 @@ from itertools import pairwise
 from dpmodels.authoring.documents.forms import date_format_in, moment_format_in
 from dpmodels.authoring.documents.intervals import INTERVAL, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.one_sided import limit_in
-from dpmodels.authoring.documents.phrases import END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
+from dpmodels.authoring.documents.phrases import EMPTY_IF, END, NARROWING, NEVER_EMPTY, QUALIFYING, SEPARATE
 from dpmodels.authoring.documents.phrases import says as says_phrase
 from dpmodels.authoring.documents.rows_of_cells import OF_CELLS
 from dpmodels.authoring.documents.states import ANSWER_OF, EMPTY_WORDS
@@ -210,6 +210,8 @@ def _parts(words: str) -> list[str]:
     brackets = re.findall(r"\(([^()]*)\)", words)
     outside = STOP.split(words)[0].rpartition(": ")
     first = STOP.split(words)[0].split(";")[0].strip()
+    listed, _, clause = first.rpartition(", ")
+    first = listed if re.fullmatch(EMPTY_IF, clause, re.IGNORECASE) else first
     behind = outside[2].strip().rstrip(".") if outside[1] else ""
     whole = [*cells, words.strip().rstrip("."), *brackets]
     return [*whole, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]

@@ -1,8 +1,8 @@
 """Formulas written out as sums of multiples of products, so that it shows which of them are sums of the others.
 
 ``base + 1.5 * hours * rate`` is 1 of ``base`` and 1.5 of ``hours * rate``. What cannot be written out, such as
-``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out: it moves a sum
-of many rows by next to nothing.
+``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out of a summand: it
+moves a sum of many rows by next to nothing.
 """
 
 import ast
@@ -59,15 +59,17 @@ def reach_of_product(product: Product, columns: Mapping[str, Any]) -> Ends:
     return low, high
 
 
-def _written_out(node: ast.expr) -> Polynomial:
+def _written_out(node: ast.expr, is_summand: bool = True) -> Polynomial:
+    """Write a part out; a rounded one that is multiplied is a factor as it stands, for so is its rounding."""
     if (constant := constant_of(node)) is not None:
         return {(): constant}
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        return _times(_written_out(node.operand), {(): -1.0 if isinstance(node.op, ast.USub) else 1.0})
+        return _times(_written_out(node.operand, is_summand), {(): -1.0 if isinstance(node.op, ast.USub) else 1.0})
     if isinstance(node, ast.BinOp) and (inner := _rounded(node)) is not None:
-        return _written_out(inner)
+        return _written_out(inner, is_summand) if is_summand else {(ast.unparse(node),): 1.0}
     if isinstance(node, ast.BinOp):
-        left, right = _written_out(node.left), _written_out(node.right)
+        is_sum = is_summand and isinstance(node.op, ast.Add | ast.Sub)
+        left, right = _written_out(node.left, is_sum), _written_out(node.right, is_sum)
         whole = _of_both(node.op, left, right)
         if whole is not None and len(whole) <= MOST_PRODUCTS:
             return whole
@@ -75,7 +77,7 @@ def _written_out(node: ast.expr) -> Polynomial:
 
 
 def _rounded(node: ast.BinOp) -> ast.expr | None:
-    """Return what a part rounds to decimals: the x of ``round(x * 100) / 100``; None of any other."""
+    """Return what a part rounds to decimals: the x of ``round(x * 100) / 100``, or x / 100 of ``round(x) / 100``."""
     call, unit = node.left, constant_of(node.right)
     is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "round"
     if not (isinstance(node.op, ast.Div) and is_call and unit is not None and unit >= LEAST_UNIT):
@@ -84,7 +86,7 @@ def _rounded(node: ast.BinOp) -> ast.expr | None:
     is_scaled = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult)
     if isinstance(inner, ast.BinOp) and is_scaled and constant_of(inner.right) == unit:
         return inner.left
-    return None
+    return ast.BinOp(inner, ast.Div(), node.right) if inner is not None else None
 
 
 def _of_both(operator: ast.operator, left: Polynomial, right: Polynomial) -> Polynomial | None:

@@ -115,7 +115,8 @@ def _are_shares(facts: Facts, column: Derived) -> bool:
         are_figures(shares)
         and all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
         and abs(sum(shares) - 1) <= ROUNDED
-        and len({*labels}) == len(labels) == len(shares)
+        and len(labels) == len(shares)
+        and (ordered or len({*labels}) == len(labels))  # ends of ranges are written to some digits
         and type(ordered) is bool
         and (column.formula is not None or not ordered)
         and type(facts["values"]) is int

@@ -109,8 +109,8 @@ def _rounding(column: Any) -> float:
 
     if not isinstance(column, Derived):
         return 0.0
-    decimals = decimals_of(column)
-    return 0.5 / LEAST_UNIT + (0.0 if decimals is None else 1 / 10**decimals)
+    decimals, parts = decimals_of(column), str(column.formula).count("round(")
+    return 0.5 / LEAST_UNIT * max(parts, 1) + (0.0 if decimals is None else 1 / 10**decimals)
 
 
 def _values(column: Any, name: str, labels: Sequence[str]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 Privacy: post-processing of a publishable report.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -70,7 +71,8 @@ def mean_figures(report: Facts) -> list[Figure]:
     """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
 
     Those that are seen at once, and the others, stand in the order of the schema: by what makes the groups, so that
-    cards beside each other are about as high, and then by column. All pictures of a column have one scale.
+    cards beside each other are about as high, and then by column. Pictures of a column that are seen at once have one
+    scale, and so have the others.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
     every = [one for one in report.get("groups", ()) if one["column"] in columns]
@@ -79,8 +81,11 @@ def mean_figures(report: Facts) -> list[Figure]:
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
         for some in (every[:TABLES], every[TABLES:])
     ]
-    drawn = {name: [group for one in every if one["column"] == name for group in _shown(one)] for name in columns}
-    return [_drawn(one, columns[one["column"]], _axis(drawn[one["column"]])) for some in in_order for one in some]
+    return [
+        _drawn(one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]]))
+        for some in in_order
+        for one in some
+    ]
 
 
 def _shown(means: Facts) -> list[Facts]:
@@ -89,12 +94,14 @@ def _shown(means: Facts) -> list[Facts]:
     return [one for one in means["groups"] if one in order]
 
 
-def _axis(groups: Sequence[Facts]) -> tuple[float, float]:
+def _axis(of_column: Sequence[Facts]) -> tuple[float, float]:
     """Return between what the axis of means lies: with what they are within, up to so far beyond all of them."""
+    groups = [group for means in of_column for group in _shown(means)]
     known = [one for one in groups if one["released"] is not None]
     values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
     reach = (max(values) - min(values)) * FAR or 1.0
-    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach)
+    least = 0.0 if min(values) >= 0 else -math.inf  # of amounts, whatever their means are within
+    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach, least)
     high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
     return min(low, min(values)), max(high, max(values))
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Discrete
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
@@ -99,11 +100,11 @@ def counted_mean(
     least, most = reach(str(column.formula), columns)
     estimate = min(max(mean[0], least), most)
     low, high = ends_of(str(column.formula), columns, estimate)
-    error = math.hypot(mean[1], made - estimate)
+    error, rounding = math.hypot(mean[1], made - estimate), 0.0 if _is_exact(column, columns) else _rounding(column)
     hidden = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
     ends = [estimate + hidden * (end - estimate) for end in (low, high)]
     reached = max(estimate - ends[0], ends[1] - estimate)
-    if not _rounding(column) <= error < math.inf:
+    if not rounding <= error < math.inf:
         return {}
     known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
     known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
@@ -114,6 +115,21 @@ def counted_mean(
         known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
         return known | {"unseen": {"means": widened, "open": True}}
     return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
+
+
+def _is_exact(column: Derived, columns: Mapping[str, Any]) -> bool:
+    """Tell whether rounding changes nothing of a formula of listed values, such as prices that it looks up."""
+    operands = [columns[name] for name in column.operands]
+    if column.round is None or not all(isinstance(one, Discrete) for one in operands):
+        return False
+    if math.prod(len(one.keys) for one in operands) > MOST_COMBINATIONS:
+        return False
+    places = [
+        np.arange(float(len(one.keys))) if is_placed(one) else np.array(one.keys, dtype=np.float64) for one in operands
+    ]
+    grid = [one.ravel() for one in np.meshgrid(*places)]
+    given = reckon(str(column.formula), dict(zip(column.operands, grid, strict=True)), columns)
+    return bool(np.allclose(given, np.round(given, column.round), rtol=0, atol=1e-9, equal_nan=True))
 
 
 def ends_of(formula: str, columns: Mapping[str, Any], estimate: float) -> tuple[float, float]:
