@@ -1,8 +1,8 @@
 """Formulas written out as sums of multiples of products, so that it shows which of them are sums of the others.
 
 ``base + 1.5 * hours * rate`` is 1 of ``base`` and 1.5 of ``hours * rate``. What cannot be written out, such as
-``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out of a summand: it
-moves a sum of many rows by next to nothing.
+``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out of a
+summand: it moves a sum of many rows by next to nothing.
 """
 
 import ast
