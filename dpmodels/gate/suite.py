@@ -29,8 +29,8 @@ FIXES = {
     MORE_NULLS: "raise its `max_null_share` in the schema",
     "ExpectColumnValuesToBeBetween": "correct the values, widen `min` and `max` from what is public, or write "
     "`outside: clip`",
-    "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count, and empty text is a value, "
-    "no null), add to `values` what is public, or write `outside: other`",
+    "ExpectColumnValuesToBeInSet": "correct the values (upper and lower case and spaces count, and empty text is a "
+    "value, no null), add to `values` what is public, or write `outside: other`",
     UNIQUE: "leave out rows that are there twice, or write `unit: {user: COLUMN, max_rows: N}` for `unique: true`",
     WHOLE: "write `type: number` in the schema, or round the values",
 }
