@@ -31,7 +31,7 @@ class Verified(Verification):
     def _facts(self) -> dict[str, str]:
         """Return what there is to say by its name; each fault, caution and note is a line."""
         facts = {
-            FILES: "" if self.faults else leaving(self.agreed != NOBODY_AGREED, self.officer_named),
+            FILES: "" if self.faults else leaving(self.agreed != NOBODY_AGREED, self.officer_named, bool(self.one_key)),
             "faults": "\n".join(self.faults),
             "cautions": "\n".join(self.cautions),
             "notes": "\n".join(self.notes),

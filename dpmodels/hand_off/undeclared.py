@@ -32,5 +32,5 @@ def whether_persons(manifest: Manifest, contract: Contract | None) -> str:
 
     if is_record({"unit": manifest.unit}):
         unique = uniques_of(getattr(contract, "columns", {}))
-        return printable(f"the unit is {of_persons(unique)}: whoever has several records is hidden less", 300)
+        return printable(f"the unit is {of_persons(unique)}; whoever has several records is hidden less", 300)
     return "that each unit is one person rests on its column or ids, as declared" if manifest.unit[:4] == "user" else ""

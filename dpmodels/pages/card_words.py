@@ -54,10 +54,9 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_persons(unique: Sequence[str]) -> str:
-    """Say whether a record is a person: no more than that each has a record for each value of an identifier."""
-    if not unique:
-        return "not proved to be one person"
-    return f"which is one person unless somebody has several values of {cut(' and '.join(unique))}"
+    """Say that no record is proved to be a person, and of which identifier somebody may have several values."""
+    said = "not proved to be one person"
+    return f"{said}: somebody may have several values of {cut(' or '.join(unique))}" if unique else said
 
 
 def _counted(records: float | None, users: bool) -> str:

@@ -22,6 +22,7 @@ PROPOSED = (
 )
 """What the contract for machines says of it."""
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
+BY_MAKER = "yes, because the key that you named signed it, which is the key of the maker too"
 BY_ANYBODY = "not known, because it was signed with a key that you did not name as the officer's"
 REFUSED = "no, because it is not as it was made; next: use nothing of it, and ask whoever sent it"
 """What is said of that where a check of the folder has faults."""
@@ -53,9 +54,9 @@ MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
 
-def leaving(is_signed: bool, officer_named: bool) -> str:
-    """Say whether the files may leave, why, and what comes next."""
-    signed = AGREED if officer_named else BY_ANYBODY
+def leaving(is_signed: bool, officer_named: bool, by_maker: bool = False) -> str:
+    """Say whether the files may leave, why, and what comes next; ``by_maker``: maker and officer signed by one key."""
+    signed = (BY_MAKER if by_maker else AGREED) if officer_named else BY_ANYBODY
     return f"{signed if is_signed else UNDECIDED}; next: {NEXT[is_signed, officer_named]}"
 
 

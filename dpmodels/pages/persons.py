@@ -11,7 +11,7 @@ OF_USERS = (
 )
 OF_UNIQUE = (
     "That no two raw rows have the same {names} was checked, since a run refuses a table with a repeat before its "
-    "charge; that nobody has several values of it is declared, and nacre did not check it."
+    "charge; whether somebody has several values of it, as by coming again, nacre cannot check, and nobody declared."
 )
 OF_RECORDS = (
     "That one person has one record is the word of whoever declares it, and nacre did not check it: the schema names "

@@ -316,7 +316,7 @@ def show_verified(
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
         echo(verified.headline)
-        echo(f"{FILES}: {leaving(verified.agreed != NOBODY_AGREED, verified.officer_named)}")
+        echo(f"{FILES}: {leaving(verified.agreed != NOBODY_AGREED, verified.officer_named, bool(verified.one_key))}")
         for title, names in _in_blocks(facts).items():
             echo(title)
             print_facts("", spaced({CALLED.get(name, name): facts[name] for name in names}))

@@ -25,7 +25,7 @@ FAR_MEAN = (
 )
 THIN_OUT = "values thin out, becoming rarer towards the largest possible one as wages do"
 """On what terms figures that noise leaves open hold, as whoever knows the values may judge."""
-UNLESS = "not known, unless their values thin out: then as the report states"
+UNLESS = "not known, unless their values thin out, and then as the report states"
 AS_STATED = "means by group as the report states them"
 """What is of use of a column whose mean of all rows is too far off."""
 REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
