@@ -340,7 +340,7 @@ def test_users_and_nights_that_add_up_need_no_partition_column(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"partition": "nobody"}, "`nobody` must be a datetime"),
+        ({"partition": "nobody"}, "`nobody` is no column of this schema"),
         ({"partition": "age"}, "`age` must be a datetime"),
         ({"partition": "smoker"}, "`smoker` must be a datetime"),
         ({"partition": "patient"}, "`patient` must be a datetime"),  # regenerated: no value of it is the row's
