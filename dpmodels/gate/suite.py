@@ -153,7 +153,8 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
         columns = [schema.columns[name] for name in (rule.lower, rule.upper)]
         is_clipped = raw and any(getattr(one, "outside", "") == "clip" for one in columns)
         forms = {(getattr(one, "round", None), getattr(one, "resolution", None)) for one in columns}
-        also = ONCE_CLIPPED * is_clipped + ONCE_ROUNDED * (raw and len(forms) > 1)
+        is_rounded = raw and columns[0].type == columns[1].type and len(forms) > 1
+        also = ONCE_CLIPPED * is_clipped + ONCE_ROUNDED * is_rounded
         text = f"`{rule}` must hold in every row{also}"
         suite.append(Rule("ExpectColumnPairValuesAToBeGreaterThanB", pair, text))
     for text in rules:
