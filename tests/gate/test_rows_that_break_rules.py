@@ -1,4 +1,7 @@
-"""No row that breaks a rule is measured, whatever becomes of values outside bounds and of nulls."""
+"""No row that breaks a rule is measured, whatever becomes of values outside bounds, of decimals and of nulls.
+
+Of numbers without ``round`` that holds to 2**-31 of their range, to which they are measured.
+"""
 
 from itertools import product
 

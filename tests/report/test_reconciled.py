@@ -10,8 +10,10 @@ import pytest
 
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.polynomial import polynomial_of
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_derived import _are_shares
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.parts.marginals import NoisyTable
@@ -275,3 +277,11 @@ def test_means_of_derived_columns_move_by_no_more_than_they_are_off() -> None:
     made = {one["name"]: one["mean"]["estimate"] for one in agreeing(derived, measured, SCHEMA.columns, ())}
     assert made == {"base": 990.0, "paid": 90.0, "gross": 1010.0}
     assert agreeing(derived[:1], [], SCHEMA.columns, ()) == derived[:1]
+
+
+def test_the_ends_of_ranges_may_read_alike_where_they_are_neighbors_and_nowhere_else() -> None:
+    column = Derived(type="derived", formula="a * 0.19")
+    facts = {"labels": ["24.17", "24.17", "24.18"], "synthetic": [0.5, 0.25, 0.25], "ordered": True, "values": 3}
+    assert _are_shares(facts, column)
+    assert not _are_shares({**facts, "labels": ["24.17", "24.18", "24.17"]}, column)
+    assert not _are_shares({**facts, "ordered": False}, column)

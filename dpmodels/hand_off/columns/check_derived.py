@@ -1,7 +1,8 @@
 """Check the derived columns of a report: they are the schema's, and what they are within follows from other figures."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from dpmodels.contract.columns import copy_of
@@ -104,6 +105,10 @@ def _is_share(number: Any) -> bool:
     return type(number) in (int, float) and 0 <= number <= 1
 
 
+def _are_apart(labels: Sequence[str]) -> bool:
+    return len({*labels}) == len(labels)
+
+
 def _are_shares(facts: Facts, column: Derived) -> bool:
     """Tell whether a derived column has a share for each label, all together 1, and labels of its own values."""
     from dpmodels.report.derived.shares import names_of_values
@@ -116,7 +121,7 @@ def _are_shares(facts: Facts, column: Derived) -> bool:
         and all(type(one) in (int, float) and 0 <= one <= 1 for one in shares)
         and abs(sum(shares) - 1) <= ROUNDED
         and len(labels) == len(shares)
-        and (ordered or len({*labels}) == len(labels))  # ends of ranges are written to some digits
+        and _are_apart([one for one, _ in groupby(labels)] if ordered else labels)  # neighbors may read alike, as 24.17
         and type(ordered) is bool
         and (column.formula is not None or not ordered)
         and type(facts["values"]) is int

@@ -2,7 +2,8 @@
 
 Rows that break a rule are refused before anything is measured, so what was counted in a cell that a rule forbids is
 noise alone: its count is 0. A column that is computed from others is held to what rules leave of these: where overtime
-is 0, so is what is paid for it.
+is 0, so is what is paid for it. Numbers without ``round`` are measured to 2**-31 of their range: of two that are nearer
+to each other either may be counted as the larger.
 
 Privacy: post-processing of released counts by the public schema.
 """
