@@ -109,6 +109,8 @@ def test_a_maker_who_is_the_officer_as_well_is_remarked(tmp_path: Path, hand_off
     assert said in verify_hand_off(hand_off, public, officer_key=public).one_key
     out = run_cli("verify", hand_off)[1]
     assert "one key: the manifest was signed" in " ".join(out.partition("declared, and not checked")[0].split())
+    named = first_words(run_cli("verify", hand_off, "--public-key", public, "--officer-key", public)[1])
+    assert "yes, because the key that you named signed it, which is the key of the maker too" in named
     (hand_off / OFFICER_SIGNATURE).unlink()
     assert verify_hand_off(hand_off).one_key == ""
     approver = json.loads((hand_off / SIGNATURE).read_text())["public_key"]

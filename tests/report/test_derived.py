@@ -10,15 +10,17 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Categorical
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
+from dpmodels.contract.numbers import Number
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import UNKNOWN
-from dpmodels.report.derived.means import counted_mean, ends_of, known_means
+from dpmodels.report.derived.means import _is_exact, counted_mean, ends_of, known_means
 from dpmodels.report.derived.shares import IN_GROUPS, MOST_IN_GROUPS, derived_facts, known_within
 from dpmodels.report.verdicts import verdict
 from tests.kit.reports import facts_of
@@ -333,3 +335,13 @@ def test_formulas_that_keep_the_order_of_each_column_are_seen(formula: str) -> N
 @pytest.mark.parametrize("formula", NOT_IN_EACH)
 def test_formulas_that_repeat_keep_no_order(formula: str) -> None:
     assert not is_monotone_in_each(formula)
+
+
+def test_rounding_adds_nothing_to_a_price_that_is_looked_up_with_as_few_decimals() -> None:
+    columns: dict[str, Any] = {
+        "tariff": Categorical(type="categorical", values=["day", "night"]),
+        "kwh": Number(type="number", min=0, max=9),
+    }
+    for formula, is_exact in (("{'day': 0.342, 'night': 0.296}[tariff]", True), ("kwh * 0.3", False)):
+        assert _is_exact(Derived(type="derived", formula=formula, round=3), columns) is is_exact
+    assert not _is_exact(Derived(type="derived", formula="{'day': 0.3421, 'night': 0.2}[tariff]", round=3), columns)
