@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, field_validator
 
 from dpmodels.contract.base import Modelled
-from dpmodels.contract.columns import Column, Continuous, Derived, Image, derived_faults
+from dpmodels.contract.columns import Columns, Continuous, Derived, Image, derived_faults
 from dpmodels.contract.public import PublicTable, Reference
 from dpmodels.contract.schema import CONSTRAINT
 from dpmodels.contract.text_forms.text_form import Text
@@ -41,7 +41,7 @@ class Branch(Strict):
     orphans: Annotated[
         Literal["refuse", "drop"], Field(description="What becomes of rows that name no row of the parent.")
     ] = "refuse"
-    columns: Annotated[dict[str, Column], Field(min_length=1, description="The columns, in their order.")]
+    columns: Annotated[Columns, Field(min_length=1, description="The columns, in their order.")]
     # left out where there are none, so that a tree without them keeps the hash that it had before they existed
     refers: Annotated[
         tuple[Reference, ...],

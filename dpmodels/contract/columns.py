@@ -6,14 +6,21 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from dpmodels.contract.base import DTYPE, OUTSIDE, Modelled, overflow
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
 from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.nested import names_derived, nested_fault, not_of_file
+from dpmodels.contract.derivation.nested import (
+    circle_of,
+    names_derived,
+    nested_fault,
+    not_of_file,
+    words_fault,
+    written_out,
+)
 from dpmodels.contract.formula import faults_of, is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.image import Image
@@ -184,6 +191,11 @@ def helpers(columns: Mapping[str, Any]) -> frozenset[str]:
 def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name what is wrong with derived and computed columns of a schema, as (place in the file, message)."""
     raw: dict[str, Any] | None = None
+    if circle := circle_of(columns):
+        place = next(key for key in ("formula", "computed", "of") if getattr(columns[circle[0]], key, None))
+        yield f"columns.{circle[0]}.{place}", CIRCLE.format("`, which follows from `".join(circle[1:]))
+        return
+    columns = written_out({**columns})
     for name, column in columns.items():
         if isinstance(column, Integer | Number) and column.computed is not None:
             raw = raw or raw_columns(columns)
@@ -192,7 +204,7 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if not isinstance(column, Derived):
             continue
         if column.formula is not None:
-            if message := nested_fault(column.formula, columns) or faults_of(column.formula, columns):
+            if message := _formula_fault(column, columns):
                 yield f"columns.{name}.formula", f"`{column.formula}` {message}"
             elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
                 yield f"columns.{name}.formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
@@ -204,6 +216,13 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
         elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
             yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
+
+
+def _formula_fault(column: Derived, columns: Mapping[str, Any]) -> str:
+    """Say what is wrong with the formula of a derived column, or return an empty text."""
+    formula = str(column.formula)
+    known = raw_columns(columns) if names_derived(formula, columns) else columns
+    return words_fault(formula, columns) or faults_of(formula, known) or nested_fault(formula, columns)
 
 
 def copy_of(name: str, columns: Mapping[str, Any]) -> str:
@@ -232,15 +251,19 @@ def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: M
     return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE.format(formula)
 
 
+CIRCLE = "follows from `{}`, and so from itself: write what one of them follows from else"
 NOT_WHOLE = "gives numbers that are not whole: write `floor({})`, or `type: number`"
 Column = Annotated[
     Categorical | Boolean | Integer | Number | Datetime | Identifier | Image | Derived,
     Field(discriminator="type"),
 ]
+Columns = Annotated[dict[str, Column], AfterValidator(written_out)]
+"""The columns of a table by name, in their order; what is derived follows from none that is derived itself."""
 __all__ = [
     "Boolean",
     "Categorical",
     "Column",
+    "Columns",
     "Continuous",
     "Datetime",
     "Derived",

@@ -120,8 +120,7 @@ def faults_of(text: str, columns: Mapping[str, object]) -> str:
     try:
         node = parsed(text)
         if _is_moment(node):
-            _check_moment(node.args[0], columns)
-            _kind(node.args[1], columns)
+            _check_moment(node, columns)
         else:
             _kind(node, columns)
     except Misread as fault:
@@ -268,8 +267,12 @@ def _is_moment(node: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def _check_moment(operand: ast.expr, columns: Mapping[str, object]) -> None:
-    if not isinstance(operand, ast.Name) or not isinstance(_column(operand, columns), Datetime):
-        raise Misread("gives a function of datetimes something other than a datetime column")
+    """Refuse what is neither a datetime column nor so much later than one."""
+    if _is_moment(operand):
+        _check_moment(operand.args[0], columns)
+        _kind(operand.args[1], columns)
+    elif not isinstance(operand, ast.Name) or not isinstance(_column(operand, columns), Datetime):
+        raise Misread("gives a function of datetimes something other than a datetime column, or `add_days` of one")
 
 
 def _column(node: ast.Name, columns: Mapping[str, object]) -> object:
@@ -311,15 +314,21 @@ def _value(node: ast.expr, operands: Operands, columns: Mapping[str, object]) ->
 def _called(name: str, node: ast.Call, operands: Operands, columns: Mapping[str, object]) -> Floats:
     if name in OF_NUMBERS:
         return OF_NUMBERS[name][1](*(_value(operand, operands, columns) for operand in node.args))
-    if name in LATER and isinstance(first := node.args[0], ast.Name):
-        ticks, column = operands[first.id], columns[first.id]
-        tick = SECONDS[column.tick] if isinstance(column, Datetime) else 1.0
-        return ticks + np.floor(_value(node.args[1], operands, columns) * (LATER[name] / tick))
-    arguments = [(operands[one.id], columns[one.id]) for one in node.args if isinstance(one, ast.Name)]
-    seconds = [ticks * SECONDS[column.tick] for ticks, column in arguments if isinstance(column, Datetime)]
+    if name in LATER:
+        return _ticks(node, operands, columns)[0]
+    seconds = [ticks * tick for ticks, tick in (_ticks(one, operands, columns) for one in node.args)]
     if name in BETWEEN:
         return np.floor((seconds[1] - seconds[0]) / BETWEEN[name])
     return _part(name, seconds[0])
+
+
+def _ticks(node: ast.expr, operands: Operands, columns: Mapping[str, object]) -> tuple[Floats, float]:
+    """Return the ticks of a datetime column, or of what is later than one, and the seconds of a tick."""
+    if _is_moment(node) and isinstance(node.func, ast.Name):
+        ticks, tick = _ticks(node.args[0], operands, columns)
+        return ticks + np.floor(_value(node.args[1], operands, columns) * (LATER[node.func.id] / tick)), tick
+    column = columns[name := ast.unparse(node)]
+    return operands[name], SECONDS[column.tick] if isinstance(column, Datetime) else 1.0
 
 
 def _part(name: str, seconds: Floats) -> Floats:

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_serializer, field_validator, 
 
 from dpmodels.contract.base import ColumnFaults, columns_in_short
 from dpmodels.contract.columns import (
-    Column,
+    Columns,
     Derived,
     Discrete,
     Identifier,
@@ -84,7 +84,7 @@ class Schema(Strict):
     ]
     unit: Annotated[PrivacyUnit, Field(description="Whose presence is hidden: a record, or a user.")] = PrivacyUnit()
     target: Annotated[str | None, Field(description="The column to be predicted from the others.")] = None
-    columns: Annotated[dict[str, Column], Field(description="The columns, in their order.")]
+    columns: Annotated[Columns, Field(description="The columns, in their order.")]
     # left out where they are not given, so that a schema without them keeps the hash it had before they existed
     constraints: Annotated[
         tuple[Annotated[str, Field(json_schema_extra={"pattern": CONSTRAINT})], ...],

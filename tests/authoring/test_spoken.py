@@ -33,7 +33,7 @@ OFFERED = {
     "overtime_pay": {"type": "derived", "formula": OVERTIME, "round": 2},
     "gross": {
         "type": "derived",
-        "formula": f"round({BASE} * 100) / 100 + round({OVERTIME} * 100) / 100 + bonus",
+        "formula": "base_pay + overtime_pay + bonus",
         "round": 2,
     },
     "left": {"type": "categorical", "values": ["Y", "N"]},

@@ -193,10 +193,10 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     (tmp_path / "codes.md").write_text(SALES)
     text = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md"))
     columns = yaml.safe_load(text)["columns"]
-    part = cents = "round(montant * taux_remb) / 100"
+    part = "round(montant * taux_remb) / 100"
     confirmed = {"confirm": "TODO"}
     assert columns["rembourse"] == {"type": "derived", "formula": part, "round": 2, **confirmed}
-    assert columns["reste"] == {"type": "derived", "formula": f"montant - {cents}", "round": 2, **confirmed}
+    assert columns["reste"] == {"type": "derived", "formula": "montant - rembourse", "round": 2, **confirmed}
     assert columns["ticks"] == {"type": "derived", "formula": "quantity + montant", "round": 2, **confirmed}
     assert columns["total"]["type"] == columns["side"]["type"] == "TODO"  # the table has no price, and a / b is no sum
     assert columns["ticket"] == {"type": "identifier", "unique": True, **confirmed}
@@ -206,7 +206,7 @@ def test_formulas_keys_and_lists_in_words_are_offered_to_be_confirmed(tmp_path: 
     accepted = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
     assert yaml.safe_load(accepted)["columns"]["reste"] == {
         "type": "derived",
-        "formula": f"montant - {cents}",
+        "formula": "montant - rembourse",
         "round": 2,
     }
     found = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", discover=True))

@@ -92,19 +92,20 @@ def with_formulas(columns: Columns) -> Columns:
             for name, formula in formulas.items()
             if formula
         }
-    derived = {name: formula or (columns[name].derived or {}).get("formula", "") for name, formula in formulas.items()}
-    for _ in range(SEVERAL):  # a formula names no derived column
-        derived = {
-            name: _in_place(formula, {one: (text, decimals[one]) for one, text in derived.items() if text})
-            for name, formula in derived.items()
-        }
-    is_open = {
-        name: bool({*names_in(derived[name])} & {one for one, text in derived.items() if text}) for name in names
-    }
+    follows = {name: {*names_in(formula)} & formulas.keys() for name, formula in formulas.items() if formula}
+    circular = _circular(follows)
     return {
-        name: replace(one, offered=_keys(derived[name], decimals[name])) if name in names and not is_open[name] else one
+        name: replace(one, offered=_keys(formulas[name], decimals[name])) if name in names - circular else one
         for name, one in columns.items()
     }
+
+
+def _circular(follows: Mapping[str, Collection[str]]) -> set[str]:
+    """Return the columns that follow from themselves, by others that follow from them."""
+    reached = {name: {*others} for name, others in follows.items()}
+    for _ in follows:
+        reached = {name: others.union(*(reached.get(one, ()) for one in others)) for name, others in reached.items()}
+    return {name for name, others in reached.items() if name in others}
 
 
 def _adds_money(formula: str, columns: Columns) -> bool:
@@ -119,18 +120,6 @@ def _keys(formula: str, decimals: int) -> dict[str, Any]:
     in_units = decimals and re.fullmatch(rf"[^-+]* / {10**decimals}", formula) and "round(" not in formula
     written = _rounded(formula, decimals) if in_units else formula
     return {"type": "derived", "formula": written, **({"round": decimals} if decimals else {})}
-
-
-def _in_place(formula: str, derived: Mapping[str, tuple[str, int]]) -> str:
-    """Write in place of derived columns what they follow from, rounded as they are, so that a rest adds up."""
-
-    def written(word: re.Match[str]) -> str:
-        text, decimals = derived.get(word[0], ("", 0))
-        if not text:
-            return word[0]
-        return _rounded(text, decimals) if decimals else f"({text})"
-
-    return re.sub(rf"'[^']*'|{LETTERS}", written, formula)
 
 
 def _rounded(text: str, decimals: int) -> str:

@@ -1,26 +1,29 @@
-"""Formulas that name a derived column, which none may: what to write in their place."""
+"""Derived columns that follow from derived ones: each is written as what it follows from in the end.
+
+A schema may say ``net: gross / 1.19`` and ``tax: gross - net``. All that reads a schema, from the gate to means by
+group, takes a formula of columns that are read or modeled, so what a derived column stands for is written in its place
+as the schema is read, rounded as it is, so that a rest adds up.
+"""
 
 import ast
 from collections.abc import Mapping
 from copy import deepcopy
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from dpmodels.contract.derivation.derived import Derived
-from dpmodels.contract.derivation.tariff import written_table
+from dpmodels.contract.derivation.tariff import is_table, name_of, numbers_of, written_table
 from dpmodels.contract.formula import LATER, Misread, faults_of, is_whole, names_in, parsed
 from dpmodels.limits import LONGEST_FORMULA
 
-NESTED = (
-    "names `{}`, which is derived itself, and a formula names no derived column: write what `{}` follows from in its "
-    "place{}"
-)
-LOOKED_UP = "names `{name}`, which is derived itself, and a formula names no derived column: {way}"
+NESTED = "names `{}`, which is derived itself, and {}"
+OF_FLOAT32 = "is rounded by its `dtype`: leave that out, or write what it follows from in its place"
+OF_WORDS = "stands for no numbers: name it in a table, such as `{{{example}}}[{name}]`"
+TOO_LONG = f"makes a formula of more than {LONGEST_FORMULA:,} characters"
 IN_COMPUTED = (
     "names `{}`, which is {}, and `computed` names columns of the file alone: numbers, datetimes, and what "
-    "a `formula` derives{}"
+    "a `formula` derives"
 )
-DEEPEST = 8
-"""Derived columns, one behind the other, that are replaced for an example."""
 
 
 class Later(NamedTuple):
@@ -31,99 +34,178 @@ class Later(NamedTuple):
     amount: ast.expr
 
 
+def written_out(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns none of which is derived from a derived one: what that follows from stands in its place.
+
+    So it does in what is computed from a computed column, or from a looked-up one, which no file has. A column that
+    cannot be written so is left as it is; ``nested_fault``, ``not_of_file`` and ``circle_of`` say why.
+    """
+    follows = _followed(columns)
+    if not any(follows.values()) or circle_of(columns):
+        return columns
+    flat = dict(columns)
+    for name in TopologicalSorter(follows).static_order():
+        if follows[name]:
+            flat[name] = _flat(flat[name], follows[name], flat)
+    return flat
+
+
+def circle_of(columns: Mapping[str, Any]) -> list[str]:
+    """Name columns each of which follows from the next, and the last is the first again; none where there are none."""
+    try:
+        TopologicalSorter(_followed(columns)).prepare()
+    except CycleError as error:
+        return [*error.args[1][::-1]]
+    return []
+
+
+def words_fault(formula: str, columns: Mapping[str, Any]) -> str:
+    """Say that a formula reckons with a looked-up column as with a number, whose values are words; or empty text."""
+    for name in _derived_names(formula, columns):
+        values = [*(columns[name].values or {}).values()]
+        if any(isinstance(value, bool | str) for value in values):
+            return NESTED.format(name, OF_WORDS.format(example=f"{values[0]!r}: 1", name=name))
+    return ""
+
+
 def nested_fault(formula: str, columns: Mapping[str, Any]) -> str:
-    """Say which derived column a formula names, and the formula to write instead; or return an empty text."""
-    if not (name := _derived_name(formula, columns)):
+    """Say why a formula that names derived columns cannot be written out, or return an empty text."""
+    if not (names := _derived_names(formula, columns)):
         return ""
-    if columns[name].formula is None:
-        written = _looked_up_in_place(formula, name, columns[name])
-        likewise = f"let this one be looked up likewise, by `of: {columns[name].of}` and `values`"
-        return LOOKED_UP.format(name=name, way=f"write `{written}`" if written else likewise)
-    written = _written_out(formula, columns)
-    return NESTED.format(name, name, f", as in `{written}`" if written else "")
+    rounded = [name for name in names if columns[name].dtype == "float32"]
+    return NESTED.format(rounded[0], OF_FLOAT32) if rounded else NESTED.format(names[0], TOO_LONG)
 
 
 def not_of_file(formula: str, formulas: Mapping[str, str], raw: Mapping[str, Any]) -> str:
-    """Say what the formula of a computed column names that no file has so, and what to write; or return an empty text.
+    """Say what the formula of a computed column names that no file has, or return an empty text.
 
     Args:
         formula: of the computed column.
         formulas: those of all computed columns.
         raw: the columns of the file.
     """
-    looked_up = {name for name, one in raw.items() if isinstance(one, Derived) and one.formula is None}
     try:
-        name = next((one for one in names_in(formula) if one in formulas or one in looked_up), "")
-        if name in looked_up:
-            in_place = _looked_up_in_place(formula, name, raw[name])
-            return IN_COMPUTED.format(name, "looked up by `values`", f"; write `{in_place}`" if in_place else "")
-        written = name and ast.unparse(_Written(name, parsed(formulas[name])).visit(deepcopy(parsed(formula))))
+        name = next((one for one in names_in(formula) if one in formulas or _is_looked_up(raw.get(one))), "")
     except Misread:
         return ""  # which stands where it is
-    in_place = f"; write what `{name}` is computed from in its place, as in `{written}`"
-    return IN_COMPUTED.format(name, "computed itself", "" if faults_of(written, raw) else in_place) if name else ""
+    return IN_COMPUTED.format(name, "computed itself" if name in formulas else "looked up by `values`") if name else ""
 
 
 def names_derived(formula: str, columns: Mapping[str, Any]) -> bool:
     """Tell whether a formula, which may be none, names a column that a formula derives."""
     try:
-        names = names_in(formula)
+        return any(columns[name].formula is not None for name in _derived_names(formula, columns))
     except Misread:
         return False
-    return any(isinstance(column := columns.get(name), Derived) and column.formula is not None for name in names)
 
 
-def _derived_name(formula: str, columns: Mapping[str, Any]) -> str:
-    """Return the first derived column of a formula, one of numbers before one of moments; empty if it names none."""
-    names = [name for name in names_in(formula) if isinstance(columns.get(name), Derived)]
-    return min(names, key=lambda name: _later(columns[name].formula) is not None, default="")
+def _followed(columns: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return of each derived and computed column those that it names, and that are to be written out in it."""
+    derived = {name: column for name, column in columns.items() if isinstance(column, Derived)}
+    formulas = {name: text for name, column in columns.items() if (text := getattr(column, "computed", None))}
+    no_file = {*formulas, *(name for name, column in derived.items() if _is_looked_up(column))}
+    return {name: {*column.operands} & derived.keys() for name, column in derived.items()} | {
+        name: {*_names(text)} & no_file for name, text in formulas.items()
+    }
 
 
-def _looked_up_in_place(formula: str, name: str, column: Derived) -> str:
-    """Write a formula with the numbers that a column is looked up by in its place; empty where these are none."""
-    values = column.values or {}
-    if any(isinstance(value, bool | str) for value in values.values()):
-        return ""
-    table = parsed(written_table(str(column.of), values))  # type: ignore[arg-type]
-    written = ast.unparse(_Written(name, table).visit(deepcopy(parsed(formula))))
-    return written if len(written) <= LONGEST_FORMULA else ""
+def _is_looked_up(column: object) -> bool:
+    return isinstance(column, Derived) and column.formula is None
 
 
-def _written_out(formula: str, columns: Mapping[str, Any]) -> str:
-    """Write a formula without derived columns that gives the same; empty where none is known."""
-    for _ in range(DEEPEST):
-        try:
-            if not (name := _derived_name(formula, columns)):
-                return "" if faults_of(formula, columns) else formula
-            formula = _replaced(formula, name, columns)
-        except Misread:
-            return ""
+def _names(formula: str) -> list[str]:
+    """Return the columns that a formula names; none of what is no formula."""
+    try:
+        return names_in(formula)
+    except Misread:
+        return []
+
+
+def _derived_names(formula: str, columns: Mapping[str, Any]) -> list[str]:
+    return [name for name in names_in(formula) if isinstance(columns.get(name), Derived)]
+
+
+def _flat(column: Any, names: set[str], columns: Mapping[str, Any]) -> Any:
+    """Return a column that names none of these; the column itself where it cannot be written so.
+
+    ``columns``: those that it names are written out themselves.
+    """
+    if _is_looked_up(column):
+        inner = columns[str(column.of)]
+        return _of_lookup(column, inner) if _is_looked_up(inner) else column
+    key = "formula" if isinstance(column, Derived) else "computed"
+    formula = getattr(column, key)
+    for name in sorted(names):
+        formula = _in_place(formula, name, columns[name], columns)
         if not formula or len(formula) > LONGEST_FORMULA:
-            return ""
-    return ""
+            return column
+    is_at_fault = key == "formula" and faults_of(formula, columns)
+    return column if is_at_fault else column.model_copy(update={key: formula})
 
 
-def _replaced(formula: str, name: str, columns: Mapping[str, Any]) -> str:
-    """Write the formula of a derived column in its place; empty where this gives something else, or no formula."""
-    column: Derived = columns[name]
-    if column.formula is None or column.dtype:
+def _of_lookup(column: Derived, inner: Derived) -> Derived:
+    """Return a column that is looked up by a looked-up one as looked up by what that is looked up by."""
+    outer, called = column.values or {}, {key: _as_key(value) for key, value in (inner.values or {}).items()}
+    if not {*called.values()} <= outer.keys():
+        return column
+    return column.model_copy(update={"of": inner.of, "values": {key: outer[value] for key, value in called.items()}})
+
+
+def _as_key(value: object) -> str:
+    """Write a value as the key of a table of a schema."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _in_place(formula: str, name: str, column: Any, columns: Mapping[str, Any]) -> str:
+    """Write what a column follows from in its place; empty where this gives something else, or no formula."""
+    try:
+        if _is_looked_up(column):
+            return _with(formula, name, "", column)
+        text = str(column.formula if isinstance(column, Derived) else column.computed)
+        inner = _later(text)
+        if inner is not None:
+            return _added(formula, name, inner, columns)
+        decimals = column.round if hasattr(column, "round") else None
+        if column.dtype == "int64" and isinstance(column, Derived) and not is_whole(text, columns):
+            decimals = 0
+        return "" if column.dtype == "float32" else _with(formula, name, _rounded(text, decimals))
+    except Misread:
         return ""
-    outer, inner = _later(formula), _later(column.formula)
-    if inner is None:
-        steps = 10 ** (column.round or 0)
-        rounded = f"round({column.formula})" if steps == 1 else f"round(({column.formula}) * {steps}) / {steps}"
-        written = column.formula if column.round is None else rounded
-        return ast.unparse(_Written(name, parsed(written)).visit(deepcopy(parsed(formula))))
-    if outer is None or (outer.function, outer.start) != (inner.function, name):
-        return ""
-    if not all(is_whole(ast.unparse(amount), columns) for amount in (outer.amount, inner.amount)):
-        return ""  # of parts of a day both sums are cut to whole ones
-    sign, amount = ("-", outer.amount.operand) if isinstance(outer.amount, ast.UnaryOp) else ("+", outer.amount)
-    return f"{inner.function}({inner.start}, {ast.unparse(_sum(inner.amount, sign, amount))})"
 
 
-def _sum(left: ast.expr, sign: str, right: ast.expr) -> ast.expr:
-    return ast.BinOp(left, ast.Sub() if sign == "-" else ast.Add(), right)
+def _rounded(formula: str, decimals: int | None) -> str:
+    """Write a formula with the decimals that its column keeps."""
+    if decimals is None or _is_rounded(parsed(formula), decimals):
+        return formula
+    return f"round({formula})" if decimals == 0 else f"round(({formula}) * {10**decimals}) / {10**decimals}"
+
+
+def _is_rounded(node: ast.expr, decimals: int) -> bool:
+    """Tell whether a formula rounds to so many decimals itself: ``round(...) / 100``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or not isinstance(node.left, ast.Call):
+        return False
+    is_round = isinstance(node.left.func, ast.Name) and node.left.func.id == "round"
+    return is_round and isinstance(node.right, ast.Constant) and node.right.value == 10**decimals
+
+
+def _added(formula: str, name: str, inner: Later, columns: Mapping[str, Any]) -> str:
+    """Write what is later than a derived moment, or reckons with it, by what that is later than."""
+    outer = _later(formula)
+    if (
+        outer is None
+        or (outer.function, outer.start) != (inner.function, name)
+        or not _are_whole(outer, inner, columns)
+    ):
+        return _with(formula, name, str(columns[name].formula))
+    is_less = isinstance(outer.amount, ast.UnaryOp)
+    amount = outer.amount.operand if isinstance(outer.amount, ast.UnaryOp) else outer.amount
+    total = ast.BinOp(inner.amount, ast.Sub() if is_less else ast.Add(), amount)
+    return f"{inner.function}({inner.start}, {ast.unparse(total)})"
+
+
+def _are_whole(outer: Later, inner: Later, columns: Mapping[str, Any]) -> bool:
+    """Tell whether two sums are of whole ones: parts of a day are cut in each."""
+    return all(is_whole(ast.unparse(amount), columns) for amount in (outer.amount, inner.amount))
 
 
 def _later(formula: str | None) -> Later | None:
@@ -134,11 +216,31 @@ def _later(formula: str | None) -> Later | None:
     return Later(node.func.id, start.id, amount) if isinstance(start, ast.Name) else None
 
 
-class _Written(ast.NodeTransformer):
-    """Puts a formula in the place of a name."""
+def _with(formula: str, name: str, written: str, looked_up: Derived | None = None) -> str:
+    """Write a formula with another one, or a table, in the place of a name; empty where that has words for numbers."""
+    values = (looked_up.values or {}) if looked_up else {}
+    are_words = any(isinstance(value, bool | str) for value in values.values())
+    if looked_up and not are_words:
+        written = written_table(str(looked_up.of), values)  # type: ignore[arg-type]
+    made = _Written(name, parsed(written) if written else None, looked_up)
+    text = ast.unparse(made.visit(deepcopy(parsed(formula))))
+    return "" if name in names_in(text) else text
 
-    def __init__(self, name: str, formula: ast.expr) -> None:
-        self.name, self.formula = name, formula
+
+class _Written(ast.NodeTransformer):
+    """Puts a formula in the place of a name, and in the place of a table that is read by a looked-up name another."""
+
+    def __init__(self, name: str, formula: ast.expr | None, looked_up: Derived | None = None) -> None:
+        self.name, self.formula, self.looked_up = name, formula, looked_up
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # as ast calls it
+        if not is_table(node) or name_of(node) != self.name or self.looked_up is None:
+            return node
+        numbers = numbers_of(node)
+        called = {key: _as_key(value) for key, value in (self.looked_up.values or {}).items()}
+        if not {*called.values()} <= numbers.keys():
+            return node
+        return parsed(written_table(str(self.looked_up.of), {key: numbers[value] for key, value in called.items()}))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:  # as ast calls it
-        return self.formula if node.id == self.name else node
+        return self.formula if node.id == self.name and self.formula is not None else node

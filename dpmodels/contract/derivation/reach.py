@@ -80,7 +80,7 @@ def _of_function(node: ast.Call, columns: Mapping[str, Any]) -> Ends:
     if name in OF_NUMBERS:  # what is left of them only rises with its operands
         low, high = (float(OF_NUMBERS[name][1](*(np.float64(side[end]) for side in sides))) for end in (0, 1))
         return low, high
-    ticks = [SECONDS[one.tick] for one in map(columns.get, map(_name, node.args)) if isinstance(one, Datetime)]
+    ticks = [SECONDS[one.tick] for one in map(columns.get, map(_moment, node.args)) if isinstance(one, Datetime)]
     if name in LATER and ticks:
         (first, last), (least, most) = sides
         scale = LATER[name] / ticks[0]
@@ -94,5 +94,8 @@ def _of_function(node: ast.Call, columns: Mapping[str, Any]) -> Ends:
     return PARTS.get(name, ANY)
 
 
-def _name(node: ast.AST) -> str:
+def _moment(node: ast.AST) -> str:
+    """Name the datetime that a part is, or is later than; empty of any other part."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LATER:
+        node = node.args[0]
     return node.id if isinstance(node, ast.Name) else ""
