@@ -80,7 +80,7 @@ def _fault(error: ErrorDetails) -> str:
 
 def with_text(text: str, form: TextForm | None) -> str:
     """Write into a draft how its raw text is written, above its columns or its tables."""
-    if form is None:
+    if form is None or re.search(r"^text: ", text, re.MULTILINE):  # with what documents say beside
         return text
     line = write_yaml(as_written(form), default_flow_style=None, width=10_000).rstrip()
     return re.sub(r"^(?=(columns|tables):$)", lambda _: f"{line}\n", text, count=1, flags=re.MULTILINE)

@@ -189,7 +189,7 @@ def draft(
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
     unit = unit_line(public_facts.unit, public_facts.max_rows, _unit(columns))
     written = dates_opened(types, {name for name, one in columns.items() if one.keys.get("type") == "datetime"})
-    beside = [*table_lines(sources, written, form is not None, partial(_has_commas, data), public_facts.accept), *rules]
+    beside = [*table_lines(sources, written, form, partial(_has_commas, data), public_facts.accept), *rules]
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)

@@ -320,6 +320,8 @@ def test_nights_between_two_dates_stand_in_the_formulas_of_a_code_book(tmp_path:
     frame, given = pd.read_csv(tmp_path / "data.csv"), {"rows": {"min": 9}, "document": tmp_path / "codes.md"}
     stated = nacre.draft_schema(frame, name="a", header=True, accept_suggestions=True, **given)
     assert yaml.safe_load(stated)["rows"] == {"min": 9} and stated.count("\nrows:") == 1
+    offered = nacre.draft_schema(frame, name="a", header=True, **given)
+    assert yaml.safe_load(offered)["rows"] == {"min": 9} and "# rows: {" not in offered
     assert 'write `{type: categorical, values: ["yes", "no"]}`' in text and "a rate in percent" not in text
     schema, faults = parse(text)
     assert schema is not None and not faults
@@ -392,3 +394,14 @@ def test_a_sum_of_money_is_drafted_to_the_cent_as_files_write_it(
 ) -> None:
     text = drafted(tmp_path, f"- base: euros, 1000 to 5000\n- extra: {extra}\n- gross: {gross}\n", accept=True)
     assert yaml.safe_load(text)["columns"]["gross"].get("round") == decimals
+
+
+def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("day;price\n01.02.2025;€3,00\n")
+    (tmp_path / "b.md").write_text("Dates are written DD.MM.YYYY.\n\n- day: day of sale\n- price: 1,00 to 900,00\n")
+    given = {"decimal": ",", "currency": "€"}
+    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
+    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == {**given, "date_format": "%d.%m.%Y"}
+    given |= {"date_format": "%d/%m/%Y"}
+    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
+    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == given

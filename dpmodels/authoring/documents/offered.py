@@ -19,6 +19,7 @@ from dpmodels.authoring.suggest import OPEN_NUMBER, ZEROS, advice_on
 from dpmodels.authoring.type_words import names_money
 from dpmodels.contract.base import is_text
 from dpmodels.contract.formula import names_in as operands
+from dpmodels.contract.text_forms.text_form import TextForm, as_written
 from dpmodels.limits import MOST_RULES
 from dpmodels.plain_yaml import write_yaml
 
@@ -154,14 +155,15 @@ def _plain(words: str) -> str:
 def table_lines(
     sources: Sequence[Source],
     types: Mapping[str, pa.DataType | None],
-    has_text: bool,
+    given: TextForm | None,
     is_parted_by_commas: Callable[[], bool],
     accept: bool = False,
 ) -> Iterator[str]:
     """Yield what documents say of the number of rows, and of how text is written, as a key.
 
     The number of rows is a comment unless suggestions are accepted and no other document says another one. Commas that
-    part the fields of the data stand before no decimals, however the document writes them.
+    part the fields of the data stand before no decimals, however the document writes them. What a person says of text
+    goes before what documents do.
     """
     counted = [one for one in sources if one.rows]
     is_taken = accept and len(counted) == 1
@@ -170,8 +172,9 @@ def table_lines(
         line = OF_ROWS.format(least=least, most=most, words=_plain(words.replace('"', "'")), title=source.title)
         yield line if is_taken else f"# {line}{TO_TAKE_ROWS}"
     form = next((one for one in sources if one.form), None)
-    if form and not has_text and any(dtype is None for dtype in types.values()):
-        is_left_out = form.form.get("decimal") == "," and is_parted_by_commas()
+    if form and any(dtype is None for dtype in types.values()):
+        is_left_out = given is not None or (form.form.get("decimal") == "," and is_parted_by_commas())
         said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_left_out}
-        line = write_yaml({"text": said}, default_flow_style=None, width=10_000).rstrip()
-        yield from [line + OF_TEXT.format(title=form.title)] * bool(said)
+        stated = as_written(given)["text"] if given else {}
+        line = write_yaml({"text": {**said, **stated}}, default_flow_style=None, width=10_000).rstrip()
+        yield from [line + OF_TEXT.format(title=form.title)] * bool(said.keys() - stated.keys())

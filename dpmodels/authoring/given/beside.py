@@ -14,8 +14,8 @@ from dpmodels.plain_yaml import read_yaml, unwritable, write_yaml
 OF_SEVERAL = "be left out of a draft of several tables; write it into the draft, below the table that it is about"
 UNWRITABLE = "{}: YAML cannot write {}; use text, numbers, lists and dictionaries"
 ABOVE = re.compile(r"^(?=columns:$)", re.MULTILINE)
-SAID_ROWS = re.compile(r"^rows: .*\n", re.MULTILINE)
-"""The number of rows that a document says, which gives way to that of a person."""
+SAID_ROWS = re.compile(r"^(?:# )?rows: .*\n", re.MULTILINE)
+"""The number of rows that a document says, live or in a comment, which gives way to that of a person."""
 OFFERED = re.compile(r"(?:# )?- .*\n(?:(?:# )?  .*\n)*")
 """A rule that descriptions say, in a comment or live."""
 COMMENTED, LIVE = "\n# constraints:\n", "\nconstraints:\n"
