@@ -147,9 +147,11 @@ def _opened(run: Run) -> str:
         if terms and not terms.parent and Ledger(run.ledger).account(name).cap == terms.cap:
             own = "" if run.home == home_of(None) else repr(str(run.home))
             call = f"nacre.ledger({f'url={run.ledger_url!r}' if run.ledger_url else own}).change_cap"
+            is_first = not run.ledger_url and len(Ledger(run.ledger).accounts()) == 1
+            first = f", the first of the ledger in {run.home}, which knows nothing of what another home has spent"
             return (
-                f"{name} was opened with this budget as its cap, which leaves nothing for a second run; for more, "
-                f"`{call}({name!r}, epsilon=EPSILON, reason=REASON)`"
+                f"{name} was opened with this budget as its cap{first * is_first}; that leaves nothing for a second "
+                f"run: for more, `{call}({name!r}, epsilon=EPSILON, reason=REASON)`"
             )
     return ""
 

@@ -15,6 +15,7 @@ from dpmodels.authoring.documents.offered import _rule_lines
 from dpmodels.authoring.documents.rules import Rule, rules_in
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.lint import parse
+from dpmodels.authoring.tree_draft import draft_all
 from tests.kit.errors import refused
 
 BOOKINGS = """# Bookings. About 12,000 to 16,000 rows a year.
@@ -267,7 +268,8 @@ def test_a_form_of_dates_in_words_settles_days_and_months_and_is_written_for_tex
     content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
     assert str(content["columns"]["day"]["max"]) == "2025-05-06"
     given = PublicFacts(document=tmp_path / "codes.md", text={"decimal": ","})
-    assert "text" not in yaml.safe_load(draft(tmp_path / "data.csv", True, given))  # a person's own stands elsewhere
+    stated = yaml.safe_load(draft_all(tmp_path / "data.csv", True, given))["text"]
+    assert stated == {"date_format": "%m/%d/%Y", "decimal": ","}  # a person's own, and what the code book says beside
 
 
 def test_years_beside_a_form_of_dates_are_bounds_of_dates(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
 
 
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
-    said = "clinic was opened with this budget as its cap, which leaves nothing for a second run; for more, "
+    first = f"the first of the ledger in {made.home}, which knows nothing of what another home has spent"
+    said = f"clinic was opened with this budget as its cap, {first}; that leaves nothing for a second run: for more, "
     call = f"nacre.ledger({str(made.home)!r}).change_cap('clinic', epsilon=EPSILON, reason=REASON)"
     assert f"{said}`{call}`" in repr(made) and escape(call) in made._repr_html_()
     again = nacre.resume(made.run, home=made.home)
