@@ -63,7 +63,10 @@ class Planned:
             return self.text
         lines = [f"  {name:13} {shorten(line, LONGEST_LINE, placeholder=' …')}" for name, line in short]
         head = f"<nacre plan for {self.facts.get('data set')}: nothing is charged yet"
-        return "\n".join([head, *lines, f"  {'all':13} `print(plan.text)` has all {len(self.facts)} facts>"])
+        return "\n".join([head, *lines, f"  {'all':13} `print(plan)` has all {len(self.facts)} facts>"])
+
+    def __str__(self) -> str:
+        return self.text
 
     def _repr_html_(self) -> str:
         """Show in short what one decides by, and all facts in a part that is folded until it is asked for."""

@@ -227,7 +227,8 @@ def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
     assert planned.accepted is None and not list(tmp_path.iterdir())
     assert "method" in planned.text and "noise_multiplier=" in planned.text and "report: charge" in planned.text
-    assert "noise_multiplier=" not in repr(planned) and "print(plan.text)" in repr(planned) == str(planned)
+    assert "noise_multiplier=" not in repr(planned) and "`print(plan)` has all" in repr(planned)
+    assert str(planned) == planned.text and "noise_multiplier=" in str(planned) and " …" not in str(planned)
     named = dict(line.split(maxsplit=1) for line in repr(planned).splitlines()[1:])
     assert named["measures"] == "5 of 6 columns; target sick"
     assert len(repr(planned).splitlines()) < 12 and max(map(len, repr(planned).splitlines())) < 180
