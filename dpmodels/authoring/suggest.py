@@ -190,8 +190,8 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (_span("months"), _integer(0, 1_200, scale="log"), "months, of a hundred years at most"),
     (_span("years"), _integer(0, 100), "years, a hundred at most"),
     (_span("hours|hrs"), _number(0, 8_784, scale="log", outside="clip"), "hours, of one year at most"),
-    (_span("minutes|mins"), _number(0, 10_080, scale="log", outside="clip"), "minutes, of one week at most"),
-    (_span("seconds|secs"), _number(0, 86_400, scale="log", outside="clip"), "seconds, of one day at most"),
+    (_span("minutes|mins"), _integer(0, 10_080, scale="log", outside="clip"), "minutes, of one week at most"),
+    (_span("seconds|secs"), _integer(0, 86_400, scale="log", outside="clip"), "seconds, of one day at most"),
 )
 MEASURED = rf"(.* )?({PAID}|total|charge|charges)( .*)?|(.* )?(distance|dist|duration|length)( .*)?"
 """Names of what is paid or measured: no name says how large that can be."""

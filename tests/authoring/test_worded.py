@@ -13,6 +13,7 @@ import yaml
 import nacre
 from dpmodels.authoring.cautions import faults_and_cautions
 from dpmodels.authoring.column import MAY_BE_ANSWERS
+from dpmodels.authoring.documents.formulas import formula_in
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.draft import PublicFacts, draft
 
@@ -109,6 +110,21 @@ def test_a_list_or_a_table_is_drafted_as_a_dictionary_in_csv_is(tmp_path: Path, 
         ("0 to 5 (0 = none, 5 = worst)", {"range": "0 to 5", "unsure": "0 to 5 (0 = none, 5 = worst)"}),
         ("age between 0 and 104", {"range": "between 0 and 104", "unsure": "age between 0 and 104"}),
         ("pain between 0 (none) and 9", {"range": "between 0 and 9", "unsure": "pain between 0 (none) and 9"}),
+        (
+            "one of Harbour, Old Town, Park",
+            {"values": "Harbour | Old Town | Park", "unsure": "one of Harbour, Old Town, Park"},
+        ),
+        ("one of the wards, day, night", {}),
+        (
+            "subscriber, day pass or single",
+            {"values": "subscriber | day pass | single", "unsure": "subscriber, day pass or single"},
+        ),
+        ("subscriber, day pass, single", {}),
+        ("subscriber, the pass or single", {}),
+        (
+            "0, or 20 for members; never at night",
+            {"values": "0 | 20", "unsure": "0, or 20 for members; never at night"},
+        ),
         ("Tarif: Tag, Nacht, Misch", {"values": "Tag | Nacht | Misch", "unsure": "Tarif: Tag, Nacht, Misch"}),
         ("1 = tief, 2 = mittel", {"values": "1 = tief | 2 = mittel"}),
         ("5 to 13; 6 to 12", {}),
@@ -348,3 +364,23 @@ def test_a_heading_of_one_word_names_a_column_unless_a_list_beneath_does(tmp_pat
     (tmp_path / "codes.md").write_text("## fare\n- departure: 2025-01-01 to 2025-12-31\n## meal\n- bags: 0 to 4\n")
     listed = draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md", accept=True))
     assert yaml.safe_load(listed)["columns"]["bags"]["max"] == 4 and "(line 1 of" not in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "range_of"),
+    [
+        ("from 1 January to 31 December 2025", "from 2025-01-01 to 2025-12-31"),
+        ("1. Januar bis 31. Dezember 2025", "2025-01-01 bis 2025-12-31"),
+        ("du 1er janvier au 31 décembre 2025", "du 2025-01-01 au 2025-12-31"),
+        ("March 1 to April 30, 2024", "2024-03-01 to 2024-04-30"),
+    ],
+)
+def test_a_first_day_without_a_year_has_that_of_the_last(words: str, range_of: str) -> None:
+    assert with_worded({"description": words})["range"] == range_of
+
+
+@pytest.mark.parametrize("tail", ["less the discount", "reduced by 20 % for members", "abzüglich Rabatt", "before tax"])
+def test_a_formula_that_goes_on_in_words_is_not_cut_short(tail: str) -> None:
+    names = ["fee", "fare", "total"]
+    assert formula_in("fee plus fare", "total", names) == "fee + fare"
+    assert formula_in(f"fee plus fare, {tail}; in pounds", "total", names) == ""

@@ -33,6 +33,12 @@ BEHIND = re.compile(r"=|:\s")
 SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|,\s")
 COMMA = re.compile(r"(?<=\d),(?=\d{1,2}(?!\d))")
 """A comma that stands before decimals, as in `netto * 1,19`."""
+GOES_ON = re.compile(
+    r",\s+(?:and |und |et |y )?(?:less|minus|plus|times|divided|reduced|net of|before|after|without|abzüglich|"
+    r"zuzüglich|vermindert|ohne|moins|sans|menos|más|sin)\b",
+    re.IGNORECASE,
+)
+"""What follows a formula and changes it, as in `fee + fare, less the discount`."""
 SEVERAL = 2  # operands of a formula
 COUNTS = {
     1: "one|ein|eine|einer|un|une|una",
@@ -141,6 +147,8 @@ def formula_in(words: str, column: str, names: Collection[str], nights: str = ""
     words = COMMA.sub(".", words)
     words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
     words = _with_signs(words, {name.casefold() for name in names})
+    if GOES_ON.search(words):
+        return ""
     for sentence in SENTENCE.split(words):
         for part in dict.fromkeys([BEHIND.split(sentence)[-1], sentence]):
             if formula := _formula(part.strip(), others, BEHIND.search(sentence) is not None, nights):

@@ -88,6 +88,11 @@ OBSERVED = re.compile(
 CITED = re.compile(r"\b(?:pp?|art|abb|fig|cf|vgl)\.\s?[\d\[]", re.IGNORECASE)
 """Words by which bounds or values may be those of rows that somebody saw, or numbers of pages and the like."""
 OPEN_LIST = re.compile(r"(?:and|or|und|oder|et|ou|y|o)\s", re.IGNORECASE)
+EITHER_NUMBER = re.compile(
+    r"((?:\d+(?:\.\d+)?,?\s+)+(?:or|oder|ou|o)\s+\d+(?:\.\d+)?)\s+(?:for|if|when|where|für|wenn|falls|pour|si|para)\b",
+    re.IGNORECASE,
+)
+"""Few numbers of which the last holds in some rows, as in `0, or 20 for members`."""
 FIGURE = re.compile(r"\d+")
 FEW, MANY, SHORT = 3, 4, 3
 """Values from which on a list needs no word before it, or may end with one of several words; letters of a code."""
@@ -214,7 +219,8 @@ def _parts(words: str) -> list[str]:
     first = listed if re.fullmatch(EMPTY_IF, clause, re.IGNORECASE) else first
     behind = outside[2].strip().rstrip(".") if outside[1] else ""
     whole = [*cells, words.strip().rstrip("."), *brackets]
-    return [*whole, *filter(None, [behind, first * bool(LAST_OF_LIST.search(first))])]
+    either = EITHER_NUMBER.match(first)
+    return [*whole, *filter(None, [behind, either[1] if either else first * bool(LAST_OF_LIST.search(first))])]
 
 
 def _choice(words: str) -> Cell | None:
@@ -232,8 +238,10 @@ def _led(words: str) -> Cell | None:
         return None
     members = _members(STOP.split(match["list"])[0])
     is_led = bool(match["colon"] or match["mark"])
+    are_names = len(members) >= FEW and all(member[:1].isupper() for member in members)
     longest = max((len(member.split()) for member in members), default=0)
-    return Cell("values", " | ".join(members)) if members and longest <= (MOST_WORDS if is_led else 1) else None
+    most = MOST_WORDS if is_led else FEW if are_names else 1
+    return Cell("values", " | ".join(members), longest <= 1 or is_led) if members and longest <= most else None
 
 
 def _members(text: str) -> list[str]:
@@ -266,7 +274,8 @@ def _bare_list(part: str) -> Cell | None:
     is_code = all(len(member) <= SHORT for member in members)
     is_several = len(members) >= FEW or is_code or "|" in part or not re.search("[,/;]", part)
     spaced = [member for member in members if " " in member]
-    if not members or not (not spaced or _is_named(spaced, members)) or not is_several or ";" in part:
+    is_whole = len(members) >= MANY or LAST_OF_LIST.search(part)
+    if not members or not (not spaced or (is_whole and _is_named(spaced, members))) or not is_several or ";" in part:
         return None
     units = [one for one in members if len(one) > 1 and A_UNIT.fullmatch(one)]
     if 2 * len(units) > len(members) or any(says_phrase(one.casefold()) for one in members):
@@ -278,8 +287,10 @@ def _bare_list(part: str) -> Cell | None:
 
 def _is_named(spaced: list[str], members: list[str]) -> bool:
     """Tell whether few of many values are short names of several words, such as `end of contract` behind words."""
-    if len(members) < MANY:
+    if any(re.search("[:()]", one) or one.split()[0].casefold() in EMPTY_WORDS for one in spaced):
         return False
+    if len(members) < MANY:
+        return len(members) == FEW and len(spaced) == 1 and spaced[0] in members[:-1] and len(spaced[0].split()) < FEW
     if len(spaced) > 1:
         return 2 * len(spaced) < len(members) and all(len(one.split()) < FEW for one in spaced)
     words = spaced[0].split()

@@ -19,8 +19,17 @@ WRITTEN = tuple(
 )
 
 
+OF_ONE_YEAR = re.compile(
+    rf"(?<![\w.,-])(?P<first>(?:\d\d?(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?(?:{MONTH})\.?(?:\s+\d\d?(?:st|nd|rd|th)?)?)"
+    rf"(?P<to>\s*(?:[-–]|to|until|bis|au|jusqu'au|al?|hasta(?: el)?)\s*)(?P<last>[^,;()]{{3,30}}?\s+{YEAR})(?!\d)",
+    re.IGNORECASE,
+)
+"""Two days of which the second has the year of both, as `from 1 January to 31 December 2025`."""
+
+
 def with_plain_days(text: str) -> str:
     """Return a text in which days in words are written as 2021-09-01; what is no day stays as it is."""
+    text = OF_ONE_YEAR.sub(lambda one: f"{one['first']} {one['year']}{one['to']}{one['last']}", text)
     for form in WRITTEN:
         text = form.sub(_plain, text)
     return text
