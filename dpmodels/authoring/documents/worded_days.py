@@ -21,7 +21,7 @@ WRITTEN = tuple(
 
 OF_ONE_YEAR = re.compile(
     rf"(?<![\w.,-])(?P<first>(?:\d\d?(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?(?:{MONTH})\.?(?:\s+\d\d?(?:st|nd|rd|th)?)?)"
-    rf"(?P<to>\s*(?:[-–]|to|until|bis|au|jusqu'au|al?|hasta(?: el)?)\s*)(?P<last>[^,;()]{{3,30}}?\s+{YEAR})(?!\d)",
+    rf"(?P<to>\s*(?:[-–]|to|until|bis|au|jusqu'au|al?|hasta(?: el)?)\s*)(?P<last>[^;()]{{3,30}}?\s+{YEAR})(?!\d)",
     re.IGNORECASE,
 )
 """Two days of which the second has the year of both, as `from 1 January to 31 December 2025`."""
