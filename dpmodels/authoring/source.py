@@ -12,7 +12,14 @@ from dpmodels.authoring.dictionary import has_headings, read_dictionary, repeate
 from dpmodels.authoring.documents.dbt import is_dbt, read_dbt
 from dpmodels.authoring.documents.ddl import read_ddl
 from dpmodels.authoring.documents.expectation_suite import is_suite, read_suite
-from dpmodels.authoring.documents.forms import date_format_in, has_comma, moment_format_in, money_in, rows_in
+from dpmodels.authoring.documents.forms import (
+    date_format_in,
+    has_comma,
+    moment_format_in,
+    money_in,
+    rows_in,
+    with_comma,
+)
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
 from dpmodels.authoring.documents.name_list import FORM, Listed, as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
@@ -162,7 +169,8 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None, 
         raise Unsuitable(UNREADABLE.format(path)) from None
     try:
         listed, words = _listed(text, path, names), text
-        said = _form_of(words, listed is not None)
+        first = words.partition("\n")[0]
+        said = _form_of(words, listed is not None or first.count(";") > first.count(","))
         form = TextForm(date_format=said["date_format"]) if form is None and "date_format" in said else form
         text = listed.table if listed else text
         kind, tables = _read(text, path, form, names)
@@ -176,10 +184,13 @@ def read_source(path: Path, sample: bool = False, form: TextForm | None = None, 
     return Source(tables, f"documented in {kind}: {path.name}, sha256 {digest}", path.name, remarks, rows, said)
 
 
-def _form_of(words: str, is_prose: bool) -> dict[str, str]:
-    """Return how a document says that dates, and such with times, are written, and in prose how it writes decimals."""
+def _form_of(words: str, has_decimals: bool) -> dict[str, str]:
+    """Return how a document says that dates, and such with times, are written, and how it writes decimals.
+
+    In prose, and between semicolons, a comma within a number stands before these.
+    """
     written = date_format_in(words)
-    decimal = {"decimal": ","} if is_prose and has_comma(words) else money_in(words)
+    decimal = with_comma(words) if has_decimals and has_comma(words) else money_in(words)
     moments = moment_format_in(words)
     forms = {"date_format": written, "datetime_format": moments}
     return {**decimal, **{key: form for key, form in forms.items() if form}}

@@ -407,3 +407,17 @@ def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path
     given |= {"date_format": "%d/%m/%Y"}
     text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
     assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == given
+
+
+def test_a_dictionary_between_semicolons_says_how_decimals_and_thousands_are_written(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("montant;part\n1 200,50;3\n")
+    lines = ["colonne;type;valeurs;description", "montant;montant;2,00 à 15 000,00;frais"]
+    lines += ["part;montant;;50, 80 ou 100 % selon la formule (essentielle, confort, premium)"]
+    (tmp_path / "b.csv").write_text("\n".join(lines))
+    content = yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))
+    assert content["text"] == {"decimal": ",", "thousands": " "}
+    assert content["columns"]["montant"]["max"] == 15000 and content["columns"]["part"]["type"] == "number"
+    (tmp_path / "b.csv").write_text("\n".join(lines).replace(" 000,00", "000,00"))
+    assert yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))["text"] == {
+        "decimal": ","
+    }

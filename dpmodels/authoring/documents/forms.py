@@ -22,6 +22,7 @@ TIME = re.compile(r"[ T](?:HH|hh):(?:MM|mm)(:(?:SS|ss))?(?![\w:])")
 MONEY = re.compile(r"(?<![\w$£])([$£])\s?(\d[\d.,]*)")
 POINT_MONEY = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d\d?)?")
 """An amount behind its sign, with a point before cents and commas between thousands, if it has either."""
+BLANK_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f\u2009]\d{3})+,\d")
 ZERO_CENTS, CENTS = re.compile(r",\d0$"), re.compile(r",\d\d$")
 NUMBER = re.compile(r"(?<![\d.,/])\d{1,12}(?:[ \u00a0\u202f.,]\d{1,12}){0,4}(?![\d.,/]{0,20}\d)")
 SPAN = re.compile(r"(?<![\w.,])\d{1,12},\d{1,6} ?(?:to|bis|à|a|hasta|–|-) ?\d{1,12},\d{1,6}(?![\w.,])", re.IGNORECASE)
@@ -67,6 +68,11 @@ def money_in(text: str) -> dict[str, str]:
     signs = {sign for sign, _ in written}
     is_read = len(signs) == 1 and all(POINT_MONEY.fullmatch(amount) for _, amount in written)
     return {"decimal": ".", "thousands": ",", "currency": signs.pop()} if is_read else {}
+
+
+def with_comma(text: str) -> dict[str, str]:
+    """Return how numbers with a comma before decimals are written, of which a blank may part the thousands."""
+    return {"decimal": ",", **({"thousands": " "} if BLANK_THOUSANDS.search(text) else {})}
 
 
 def has_comma(text: str) -> bool:

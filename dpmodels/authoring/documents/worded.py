@@ -7,7 +7,7 @@ where words beside it narrow it, the cells are unsure, so that a draft has a per
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -129,7 +129,7 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     typed = [cell for cell in cells if cell.heading == "type"]
     types = {kind_of(cell.text) or cell.text for cell in typed}
     row = row | {"type": typed[0].text} if len(types) == 1 and not row.get("type", "").strip() else row
-    bounds = [cell for cell in cells if cell.heading != "type"]
+    bounds = [cell for cell in cells if cell.heading != "type" and not _are_words_of_numbers(cell, row)]
     if any(cell.heading != "values" for cell in bounds) and any(cell.heading == "values" for cell in bounds):
         bounds = [Cell(one.heading, one.text, False) for one in bounds if one.heading != "values"]
     sure = {cell.heading for cell in bounds if cell.is_sure}
@@ -139,6 +139,12 @@ def with_worded(row: dict[str, str]) -> dict[str, str]:
     if not bounds or len({cell.heading for cell in bounds}) < len(bounds):
         return row
     return row | {cell.heading: cell.text for cell in bounds} | ({"unsure": words} if is_length or not is_sure else {})
+
+
+def _are_words_of_numbers(cell: Cell, row: Mapping[str, str]) -> bool:
+    """Tell whether a cell lists words, of a column that another cell says to hold numbers."""
+    is_numeric = kind_of(row.get("type", "")) in ("integer", "number")
+    return is_numeric and cell.heading == "values" and not any(map(str.isdigit, cell.text))
 
 
 def _of_dates(words: str, cells: list[Cell]) -> list[Cell]:
