@@ -259,7 +259,7 @@ def test_a_form_of_dates_in_words_settles_days_and_months_and_is_written_for_tex
     (tmp_path / "data.csv").write_text("day;paid\n")
     (tmp_path / "codes.md").write_text(f"{DATES}| paid | montant | 1,00 à 1 200,00 |\n")
     content = yaml.safe_load(draft(tmp_path / "data.csv", True, PublicFacts(document=tmp_path / "codes.md")))
-    assert content["text"] == {"decimal": ",", "date_format": "%d/%m/%Y"}
+    assert content["text"] == {"decimal": ",", "thousands": " ", "date_format": "%d/%m/%Y"}
     assert [str(content["columns"]["day"][key]) for key in ("min", "max")] == ["2025-01-02", "2025-06-05"]
     (tmp_path / "commas.csv").write_text("day,paid\n")
     content = yaml.safe_load(draft(tmp_path / "commas.csv", True, PublicFacts(document=tmp_path / "codes.md")))
