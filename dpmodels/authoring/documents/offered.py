@@ -41,6 +41,7 @@ OF_RULES = """\
 # --schema THIS_FILE --raw` says whether they do. To take one, delete `# ` before it and before `constraints:`.
 """
 ACCEPTED = "# Rules that descriptions say in words, accepted as suggestions: every row of the data must keep them.\n"
+OF_NUMBERS = ("decimal", "thousands")
 OF_CENTS = "two decimals, as numbers in its formula have"
 ARITHMETIC = re.compile(r"(?!.*//)(?:[\s\d.,()+*/-]|\b(?:min|max)\b(?=\s*\()|[^\W\d]\w*\b(?!\s*\())+")
 """A formula of sums, products and quotients, or the smallest or largest of them."""
@@ -174,7 +175,7 @@ def table_lines(
     form = next((one for one in sources if one.form), None)
     if form and any(dtype is None for dtype in types.values()):
         is_left_out = given is not None or (form.form.get("decimal") == "," and is_parted_by_commas())
-        said = {key: mark for key, mark in form.form.items() if key != "decimal" or not is_left_out}
+        said = {key: mark for key, mark in form.form.items() if key not in OF_NUMBERS or not is_left_out}
         stated = as_written(given)["text"] if given else {}
         line = write_yaml({"text": {**said, **stated}}, default_flow_style=None, width=10_000).rstrip()
         yield from [line + OF_TEXT.format(title=form.title)] * bool(said.keys() - stated.keys())
