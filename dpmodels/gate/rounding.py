@@ -218,6 +218,28 @@ class _HalvesUp(ast.NodeTransformer):
         return parsed(_halves_up(ast.unparse(node.args[0])))
 
 
+class _SumsRounded(ast.NodeTransformer):
+    """Rounds a sum or a difference to the decimals of a column before it is multiplied, as a file of cents has it."""
+
+    def __init__(self, power: int) -> None:
+        self._power = power
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # as ast calls it
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mult):
+            node.left, node.right = self._rounded(node.left), self._rounded(node.right)
+        return node
+
+    def _rounded(self, part: ast.expr) -> ast.expr:
+        is_sum = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub)
+        written = f"round(({ast.unparse(part)}) * {self._power}) / {self._power}"
+        return parsed(written) if is_sum else part
+
+
+def _with_rounded_sums(formula: str, power: int) -> str:
+    return ast.unparse(_SumsRounded(power).visit(copy.deepcopy(parsed(formula))))
+
+
 def _halves_up(formula: str) -> str:
     return f"floor({NOTHING.sub('', formula)} + {HALF})"
 
@@ -262,6 +284,9 @@ def _otherwise(column: Derived) -> Iterator[str]:
         yield WHOLE.sub(r"round(\1 / \2 * \2) / \2", formula)
     if ROUND.search(formula):
         yield _with_halves_up(formula)
+        if (rounded := _with_rounded_sums(formula, power)) != ast.unparse(parsed(formula)):
+            yield rounded
+            yield _with_halves_up(rounded)
         yield ROUND.sub("(", formula)
         yield ROUND.sub("floor(", formula)
     if not _rounds_itself(parsed(formula)):

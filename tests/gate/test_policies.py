@@ -291,3 +291,16 @@ def test_rows_with_decimals_in_a_column_of_whole_numbers_are_counted(tmp_path: P
     column = "{type: integer, min: 0, max: 9, nullable: true}"
     gate = check_raw(str(tmp_path / "t.csv"), make(f"name: t\ncolumns:\n  n: {column}\n  m: {column}\n"), 2)
     assert {(one.rule.column, one.failed) for one in gate.outcomes if not one.passed} == {("n", 2)}
+
+
+def test_what_a_part_of_a_difference_is_rounded_from_is_advised_on(tmp_path: Path) -> None:
+    amounts, paid = (one.ravel() for one in np.meshgrid(np.arange(10, 4000, 7) / 100, np.arange(1, 10, 2) / 100))
+    part = np.rint(np.round(amounts - paid, 2) * 50) / 100
+    rows = [f"{amount:.2f},{one:.2f},{half:.2f}" for amount, one, half in zip(amounts, paid, part, strict=True)]
+    (data := tmp_path / "d.csv").write_text("\n".join(["amount,paid,part", *rows]))
+    text = "name: d\ncolumns:\n  amount: {type: number, min: 0, max: 99, round: 2}\n"
+    text += '  paid: {type: number, min: 0, max: 9, round: 2}\n  part: {type: derived, formula: "FORMULA", round: 2}\n'
+    gate = check_raw(str(data), make(text.replace("FORMULA", "round((amount - paid) * 50) / 100")), 1)
+    written = "round(round((amount - paid) * 100) / 100 * 50) / 100"
+    assert gate.broken and any(f"`{written}` with `round: 2` holds in every row" in str(one) for one in gate.policies)
+    assert not check_raw(str(data), make(text.replace("FORMULA", written)), 1).broken
