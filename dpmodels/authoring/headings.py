@@ -31,7 +31,8 @@ HEADINGS = {
     "mögliche_werte kodierung codierung valeurs valeurs_possibles valeurs_autorisées valeurs_permises modalités "
     "catégories valores valores_permitidos valores_posibles valores_válidos categorías códigos opciones",
     "description": "description desc label field_label definition meaning comment comments note notes field_note "
-    "details remark remarks explanation variable_label column_description long_name question beschreibung bezeichnung "
+    "details remark remarks explanation variable_label column_description long_name question what_it_is "
+    "what_it_means was_es_ist beschreibung bezeichnung "
     "bedeutung bemerkung bemerkungen kommentar anmerkung erläuterung erklärung hinweis libellé signification "
     "commentaire commentaires remarque remarques définition descripción significado comentario comentarios "
     "observaciones etiqueta definición",

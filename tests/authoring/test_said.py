@@ -421,3 +421,13 @@ def test_a_dictionary_between_semicolons_says_how_decimals_and_thousands_are_wri
     assert yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))["text"] == {
         "decimal": ","
     }
+
+
+def test_a_key_no_two_of_which_are_alike_is_unique(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("trip_id,bike\n")
+    book = (
+        "| column | what it is |\n| --- | --- |\n| trip_id | T and seven digits, no two alike |\n| bike | a, b or c |\n"
+    )
+    (tmp_path / "b.md").write_text(book)
+    text = draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.md"))
+    assert yaml.safe_load(text)["columns"]["trip_id"]["unique"] is True and "WARNING" not in text

@@ -616,6 +616,11 @@ def test_derived_columns_that_follow_from_one_another_are_refused() -> None:
     assert "follows from `b`, which follows from `c`, which follows from `a`, and so from itself" in fault.message
 
 
+def test_numbers_of_a_lookup_may_be_whole_and_not() -> None:
+    text = CHAIN.replace("FORMULA", '"add_days(came, -lead)"').replace("{north: 1, south: 2}", "{north: 0, south: 1.5}")
+    assert make_schema(text).derived["zone"].values == {"a": 0.0, "b": 1.5}
+
+
 def test_a_lookup_of_what_is_looked_up_is_looked_up_by_the_first() -> None:
     schema = make_schema(CHAIN.replace("FORMULA", '"add_days(came, -lead)"'))
     assert (schema.derived["zone"].of, schema.derived["zone"].values) == ("store", {"a": 1, "b": 2})

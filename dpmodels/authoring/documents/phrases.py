@@ -62,6 +62,7 @@ PHRASES = {
         "(?:in|auf) (?:(?:vollen?|ganzen?) )?hundertern?(?: gerundet)?|(?:volle|ganze) hunderter",
     ),
     "unique": (
+        "no two (?:are )?(?:alike|the same)",
         rf"(?:is |ist )?(?:unique|eindeutig|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
         rf"(?:one (?:per|for each)|eine[rs]? (?:je|pro)|une? par|una? por) (?:{ROW})",
     ),

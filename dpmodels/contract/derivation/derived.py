@@ -6,6 +6,7 @@ They are never modeled, and exact in every synthetic row. What a column follows 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     StrictBool,
@@ -54,6 +55,13 @@ def _as_written(given: Any) -> Any:
     return dict(zip(texts, given.values(), strict=True))
 
 
+def _of_one_kind(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Write whole numbers beside others as 0.0."""
+    if values is None or {*map(type, values.values())} != {int, float}:
+        return values
+    return {key: float(value) for key, value in values.items()}
+
+
 def _is_absent(given: object) -> bool:
     """Tell whether a key is to be left out, so that a schema keeps the hash it had before the key existed."""
     return given is None
@@ -78,6 +86,7 @@ class Derived(Strict):
         dict[str, StrictBool | StrictInt | StrictFloat | StrictStr] | None,
         Field(min_length=1, description="What each value of that column stands for."),
         BeforeValidator(_as_written),
+        AfterValidator(_of_one_kind),
     ] = None
     round: Annotated[
         int | None, Field(ge=0, le=12, exclude_if=_is_absent, description="Decimals that the numbers keep.")
@@ -105,7 +114,7 @@ class Derived(Strict):
         if self.values is None:
             return []
         is_mixed = len({type(value) for value in self.values.values()}) > 1
-        faults = [("values", "must be all text, all numbers of one kind or all true/false")] * is_mixed
+        faults = [("values", "must be all text, all numbers or all true/false")] * is_mixed
         for key in ("dtype", "round", *BOUNDS):
             if getattr(self, key) is not None:
                 what = "gives its values alone" if key in BOUNDS else "has the type of its values"
