@@ -114,7 +114,7 @@ def _suggested(name: str, dtype: pa.DataType | None, keys: Keys, facts: Facts) -
         numbered = of_person(name, keys, facts.description)
         counted = of_count(keys, facts.description) if facts.decimals is None else None
         suggested = by_bounds(keys, facts.decimals, facts.unique) or numbered or counted or suggested
-    if facts.kind is None and not facts.unsure and not facts.from_person and facts.decimals is None:
+    if facts.kind is None and not facts.from_person and facts.decimals is None:
         suggested = of_scale(name, keys, facts.description) or suggested
     if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
         suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)

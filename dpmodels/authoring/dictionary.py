@@ -4,7 +4,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from textwrap import shorten
@@ -59,6 +59,9 @@ MOST_HEADINGS, LONGEST_HEADING = 12, 40
 """Headings, and letters of each, that an error names."""
 CLOCK_READ = r"(?:values|range) |type (?:time|heure|uhrzeit|hora)\b"
 """Cells that times of day are read of."""
+AS = re.compile(r"(?:the )?(?:same as|as|like|wie|comme|como|idem|ditto:?)\s+(?P<name>\w+)(?!\w)", re.IGNORECASE)
+"""How a description says that a column has the values of another, as `as from_station`."""
+SAID = ("type", "min", "max", "range", "values", "decimals")
 MOST_WORDS = 6  # of a category; a longer one is a sentence about the values
 
 
@@ -78,6 +81,7 @@ def read_dictionary(text: str, form: TextForm | None = None, names: Collection[s
     cells = [with_worded(row) for row in joined_rows(by_meaning)]
     titled = [(title, row) for row in cells if (title := row.get("name", "").strip())]
     named_rows = {name: row for title, row in titled for name in columns_of(title, names)}
+    named_rows = {name: _as_another(row, named_rows) for name, row in named_rows.items()}
     keys = [name for name, row in named_rows.items() if is_primary(row.get("type", ""))]
     marks = Marks.of((end for row in cells for end in _ends(row)), delimiter, form)
     if not marks.decimal and has_comma("\n".join(row.get("description", "") for row in cells)):
@@ -85,6 +89,16 @@ def read_dictionary(text: str, form: TextForm | None = None, names: Collection[s
     facts = {name: _facts(row, named_rows, marks) for name, row in named_rows.items()}
     facts = {name: replace(one, unique=one.unique or keys == [name]) for name, one in facts.items()}
     return {"": with_formulas({name: keyed(one) if one.kind == "text" else one for name, one in facts.items()})}
+
+
+def _as_another(row: dict[str, str], rows: Mapping[str, dict[str, str]]) -> dict[str, str]:
+    """Fill a row that says no bounds or values with those of the column that its description begins by naming."""
+    match = AS.match(row.get("description", ""))
+    other = rows.get(match["name"], {}) if match else {}
+    said = {heading: cell for heading, cell in other.items() if heading in SAID and cell.strip()}
+    if not said or any(row.get(heading, "").strip() for heading in SAID if heading != "type"):
+        return row
+    return row | said | {"unsure": row["description"]}
 
 
 def _check_lengths(text: str, delimiter: str, headings: int) -> None:

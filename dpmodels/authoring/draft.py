@@ -312,7 +312,10 @@ def unread_lines(unread: Iterable[str], columns: Iterable[ColumnDraft]) -> Itera
 def _unit(columns: Mapping[str, ColumnDraft]) -> str:
     """Say how a person with several rows is hidden, by the first column that is called as what tells persons apart."""
     kinds = (TODO, "identifier", "categorical", "integer")
-    several = {name: one.keys["type"] for name, one in columns.items() if not one.keys.get("unique")}
+    listed = {name for name, one in columns.items() if isinstance(one.keys.get("values"), list | tuple)}
+    several = {
+        name: one.keys["type"] for name, one in columns.items() if not one.keys.get("unique") and name not in listed
+    }
     persons = (name for name, kind in several.items() if names_a_person(name) and kind in kinds)
     person = next(persons, "")
     if not person:

@@ -396,38 +396,3 @@ def test_a_sum_of_money_is_drafted_to_the_cent_as_files_write_it(
 ) -> None:
     text = drafted(tmp_path, f"- base: euros, 1000 to 5000\n- extra: {extra}\n- gross: {gross}\n", accept=True)
     assert yaml.safe_load(text)["columns"]["gross"].get("round") == decimals
-
-
-def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("day;price\n01.02.2025;€3,00\n")
-    (tmp_path / "b.md").write_text("Dates are written DD.MM.YYYY.\n\n- day: day of sale\n- price: 1,00 to 900,00\n")
-    given = {"decimal": ",", "currency": "€"}
-    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
-    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == {**given, "date_format": "%d.%m.%Y"}
-    given |= {"date_format": "%d/%m/%Y"}
-    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
-    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == given
-
-
-def test_a_dictionary_between_semicolons_says_how_decimals_and_thousands_are_written(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("montant;part\n1 200,50;3\n")
-    lines = ["colonne;type;valeurs;description", "montant;montant;2,00 à 15 000,00;frais"]
-    lines += ["part;montant;;50, 80 ou 100 % selon la formule (essentielle, confort, premium)"]
-    (tmp_path / "b.csv").write_text("\n".join(lines))
-    content = yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))
-    assert content["text"] == {"decimal": ",", "thousands": " "}
-    assert content["columns"]["montant"]["max"] == 15000 and content["columns"]["part"]["type"] == "number"
-    (tmp_path / "b.csv").write_text("\n".join(lines).replace(" 000,00", "000,00"))
-    assert yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))["text"] == {
-        "decimal": ","
-    }
-
-
-def test_a_key_no_two_of_which_are_alike_is_unique(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").write_text("trip_id,bike\n")
-    book = (
-        "| column | what it is |\n| --- | --- |\n| trip_id | T and seven digits, no two alike |\n| bike | a, b or c |\n"
-    )
-    (tmp_path / "b.md").write_text(book)
-    text = draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.md"))
-    assert yaml.safe_load(text)["columns"]["trip_id"]["unique"] is True and "WARNING" not in text

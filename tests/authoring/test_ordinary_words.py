@@ -1,0 +1,58 @@
+"""Sentences as code books have them, in tables and lists."""
+
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+import nacre
+from dpmodels.authoring.draft import PublicFacts, draft
+
+
+def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("day;price\n01.02.2025;€3,00\n")
+    (tmp_path / "b.md").write_text("Dates are written DD.MM.YYYY.\n\n- day: day of sale\n- price: 1,00 to 900,00\n")
+    given = {"decimal": ",", "currency": "€"}
+    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
+    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == {**given, "date_format": "%d.%m.%Y"}
+    given |= {"date_format": "%d/%m/%Y"}
+    text = nacre.draft_schema(tmp_path / "d.csv", document=tmp_path / "b.md", header=True, text=given)
+    assert text.count("\ntext: {") == 1 and yaml.safe_load(text)["text"] == given
+
+
+def test_a_dictionary_between_semicolons_says_how_decimals_and_thousands_are_written(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("montant;part\n1 200,50;3\n")
+    lines = ["colonne;type;valeurs;description", "montant;montant;2,00 à 15 000,00;frais"]
+    lines += ["part;montant;;50, 80 ou 100 % selon la formule (essentielle, confort, premium)"]
+    (tmp_path / "b.csv").write_text("\n".join(lines))
+    content = yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))
+    assert content["text"] == {"decimal": ",", "thousands": " "}
+    assert content["columns"]["montant"]["max"] == 15000 and content["columns"]["part"]["type"] == "number"
+    (tmp_path / "b.csv").write_text("\n".join(lines).replace(" 000,00", "000,00"))
+    assert yaml.safe_load(draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.csv")))["text"] == {
+        "decimal": ","
+    }
+
+
+def test_a_key_no_two_of_which_are_alike_is_unique(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("trip_id,bike\n")
+    book = (
+        "| column | what it is |\n| --- | --- |\n| trip_id | T and seven digits, no two alike |\n| bike | a, b or c |\n"
+    )
+    (tmp_path / "b.md").write_text(book)
+    text = draft(tmp_path / "d.csv", True, PublicFacts(document=tmp_path / "b.md"))
+    assert yaml.safe_load(text)["columns"]["trip_id"]["unique"] is True and "WARNING" not in text
+
+
+def test_a_column_that_is_as_another_has_its_values_and_no_list_of_words_names_a_person(tmp_path: Path) -> None:
+    book = "| column | meaning |\n| --- | --- |\n| a | one of Old Town, Park, Harbour |\n| b | as a; locked there |\n"
+    book += (
+        "| c | same as d |\n| d | 1 to 5 stars |\n| customer | subscriber, day pass or single |\n| e | as absent |\n"
+    )
+    frame = pd.DataFrame({name: ["x"] for name in ("a", "b", "customer", "e")} | {"c": [1.0], "d": [float("nan")]})
+    (tmp_path / "b.md").write_text(book)
+    text = nacre.draft_schema(frame, name="a", document=tmp_path / "b.md", accept_suggestions=True)
+    columns = yaml.safe_load(text)["columns"]
+    assert columns["b"] == columns["a"] == {"type": "categorical", "values": ["Old Town", "Park", "Harbour"]}
+    assert columns["c"]["max"] == 5 and columns["d"] == {"type": "integer", "min": 1, "max": 5}
+    assert columns["e"]["values"] == "TODO" and "or {user: customer}" not in text
