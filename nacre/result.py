@@ -230,9 +230,16 @@ class Result:
             raise AttributeError(f"a Result has no attribute {name!r}{hint}", name=name)
 
     def __repr__(self) -> str:
+        from dpmodels.pages.glance import sentences_in_short
+
         warning = f"  WARNING {_cut(self.drowned)}\n" if self.drowned else ""
-        headline = self.report.facts.get("headline")
-        facts = ({"in short": headline} if headline else {}) | self._in_short()
+        sentences = sentences_in_short(self.report.facts) if self.report.facts.get("headline") else []
+        facts = (
+            {"in short": f"\n  {'':8} ".join(one[:1].upper() + one[1:] for one in sentences if one)}
+            if sentences
+            else {}
+        )
+        facts |= self._in_short()
         if others := self._others:
             first = _cut(others[0].split("\n")[0])
             more = "; `warnings` has all" if len(others) > 1 or first != others[0] else ""
