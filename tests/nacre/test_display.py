@@ -106,10 +106,11 @@ def test_a_terminal_shows_how_many_warnings_there_are_and_the_first(
         made.qqqqqq  # noqa: B018
 
 
-def test_what_a_result_says_in_short_is_a_sentence_a_line(made: nacre.Result) -> None:
+def test_what_a_result_says_in_short_is_a_sentence_a_line() -> None:
+    made = nacre.Result("docs/example")
     lines = repr(made).partition("  in short ")[2].partition("\n  made ")[0].splitlines()
     assert len(lines) > 2 and all(line.strip()[0].isupper() or line.strip()[0].isdigit() for line in lines)
-    assert " ".join(" ".join(lines).lower().split()).startswith(made.report.facts["headline"].lower()[:20])
+    assert lines[0] + "." not in made.report.facts["headline"] and lines[0].rstrip(".") in made.report.facts["headline"]
 
 
 def test_a_run_that_opened_its_account_says_how_more_is_allowed(made: nacre.Result) -> None:
