@@ -43,6 +43,7 @@ FIRST, FEW, MOST = 12, 3, 240
 LISTED = 100
 """Pairs of columns that a table lists."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
+MOMENT, DAY = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?"), len("2024-12-31")
 """A number as a label has it."""
 WHOLE_NUMBER, WHOLE_TYPES = re.compile(r"-?\d+"), ("integer", "derived")
 """The same of whole numbers, and the types of columns that may have such values alone."""
@@ -145,13 +146,19 @@ def _inbrief(column: Facts, bars: int) -> str:
     if column["ordered"] and not _is_of_two(column):
         cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
         drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
-        span = f"{_bound(column, drawn[0], 0)} to {_bound(column, drawn[-1], -1)}" if drawn else ""
+        span = _span(_bound(column, drawn[0], 0), _bound(column, drawn[-1], -1)) if drawn else ""
         apart = " and ".join(label.removeprefix("exactly ") for label in labels[column["values"] :])
         logarithmic = "logarithmic" * ("logarithmic" in axis["note"])
         return ", ".join(filter(None, [span, f"and {apart}" * bool(apart), logarithmic]))
     share, place = max(((share, -place) for place, share in enumerate(column["synthetic"])), default=(0.0, 0))
     of = f"{bars - 1} of {len(labels)}, " if bars < len(labels) else ""
     return f"{of}{labels[-place]}: {percent(share)}" if labels else ""
+
+
+def _span(first: str, last: str) -> str:
+    """Say from where to where an axis is drawn: of moments of several days the days alone."""
+    are_moments = all(map(MOMENT.fullmatch, (first, last))) and first[:DAY] != last[:DAY]
+    return f"{first[:DAY]} to {last[:DAY]}" if are_moments else f"{first} to {last}"
 
 
 def _name(labels: Sequence[str], group: Sequence[int]) -> str:

@@ -3,6 +3,9 @@
 import json
 import re
 
+import pytest
+
+from dpmodels.pages.multiples import column_figure
 from dpmodels.pages.page import is_long, parted, whole_days
 from dpmodels.pages.plots import Shares, bars, histogram
 from dpmodels.pages.report import render
@@ -69,3 +72,18 @@ def test_what_is_drawn_of_synthetic_rows_alone_has_bars_and_areas() -> None:
     assert 'class="under"' not in str(both.svg) and 'class="under"' not in both.small
     assert 'class="under"' in str(histogram("x", "", ["1 to 2", "3 to 4"], None, shares).svg)
     assert 'class="under"' not in str(histogram("x", "", ["1 to 2", "3 to 4"], shares, shares).svg)
+
+
+@pytest.mark.parametrize(
+    ("labels", "brief"),
+    [
+        (["2025-01-01 00:00 to 2025-06-01 11:59", "2025-06-01 12:00 to 2025-12-31 23:59"], "2025-01-01 to 2025-12-31"),
+        (["2025-01-01 00:00 to 2025-01-01 11:59", "2025-01-01 12:00 to 2025-01-01 23:59"], None),
+        (["2025-01-01 to 2025-06-01", "2025-06-02 to 2025-12-31"], "2025-01-01 to 2025-12-31"),
+    ],
+)
+def test_a_small_picture_of_moments_says_the_days_that_they_lie_in(labels: list[str], brief: str | None) -> None:
+    axis = {"edges": [0, 0.5, 1], "ticks": [], "note": ""}
+    shares = {"synthetic": [0.5, 0.5], "released": [0.5, 0.5], "released_stddev": [0.1, 0.1]}
+    column = {"name": "at", "type": "datetime", "ordered": True, "values": 2, "labels": labels, "axis": axis, **shares}
+    assert column_figure(column).brief == (brief or "2025-01-01 00:00 to 2025-01-01 23:59")
