@@ -83,7 +83,7 @@ def test_what_is_drawn_of_synthetic_rows_alone_has_bars_and_areas() -> None:
     ],
 )
 def test_a_small_picture_of_moments_says_the_days_that_they_lie_in(labels: list[str], brief: str | None) -> None:
-    axis = {"edges": [0, 0.5, 1], "ticks": [], "note": ""}
+    axis = {"edges": [0, 0.5, 1], "ticks": [], "note": "", "bars": 2.0, "beyond": 0.0}
     shares = {"synthetic": [0.5, 0.5], "released": [0.5, 0.5], "released_stddev": [0.1, 0.1]}
     column = {"name": "at", "type": "datetime", "ordered": True, "values": 2, "labels": labels, "axis": axis, **shares}
     assert column_figure(column).brief == (brief or "2025-01-01 00:00 to 2025-01-01 23:59")
