@@ -56,3 +56,14 @@ def test_a_column_that_is_as_another_has_its_values_and_no_list_of_words_names_a
     assert columns["b"] == columns["a"] == {"type": "categorical", "values": ["Old Town", "Park", "Harbour"]}
     assert columns["c"]["max"] == 5 and columns["d"] == {"type": "integer", "min": 1, "max": 5}
     assert columns["e"]["values"] == "TODO" and "or {user: customer}" not in text
+
+
+def test_amounts_that_are_text_in_a_frame_are_numbers_whose_form_is_asked_for(tmp_path: Path) -> None:
+    book = "| column | meaning |\n| --- | --- |\n| fee | pounds, 0 to 20 |\n| bike | a, b or c |\n"
+    (tmp_path / "b.md").write_text(book)
+    frame = pd.DataFrame({"fee": ["£3.00"], "bike": ["a"], "age": [3]})
+    text = nacre.draft_schema(frame, name="a", document=tmp_path / "b.md")
+    assert "WARNING: fee are text" not in text and "fee: {type: number, min: 0.0, max: 20.0" in text
+    assert "is text in the data, and an amount by its description" in text
+    again = nacre.draft_schema(frame, name="a", document=tmp_path / "b.md", text={"currency": "£", "decimal": "."})
+    assert "is text in the data" not in again
