@@ -178,7 +178,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         "data-sheet.html",
         **_told(facts),
         names=_names(content.get("columns", ())),
-        limits_of_use=hard_limits(facts),
+        limits_of_use=hard_limits(facts, names_marked=False),
         means=means_in_words(facts["quality"]),
         fit=_fit(facts["quality"]),
         classes=listed(content.get("classes", ())),

@@ -27,7 +27,7 @@ from dpmodels.pages.figures.means import (
     errors_of,
     words_by_kind,
 )
-from dpmodels.pages.figures.moments import uncounted_moments
+from dpmodels.pages.figures.moments import uncounted_in_words
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, has_first_rows, listed, moved_apart
 from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, means_by_group, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
@@ -303,8 +303,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if (amounts := amounts_of(report)) and not known.has_means_apart:
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"
-    for what, names in uncounted_moments(report).items():
-        yield f"{what} of {known.named(names)}: only longer ranges were counted, within which all come out alike"
+    yield from uncounted_in_words(report, known.named)
     if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
         yield f"how many rows share one day of {known.named(days)}: a computed day spreads over the days beside it"
     for one in columns:

@@ -11,7 +11,7 @@ from dpmodels.pages.figures.named import listed
 
 Facts = Mapping[str, Any]
 SINGLE = "a decision about a single person, or a search for one"
-LINKED = "linking them with other files about the same people: no row is anybody's, and a match proves nothing"
+LINKED = "linking these rows with other files about the same people: no row is anybody's, and a match proves nothing"
 SMALL = "groups of few rows{such_as}: noise and fit hide what these differ by, or make it up"
 RARE = "rare {what}: that one is there, or is not there, proves nothing"
 MARKED = "what report.html marks ✗, or lists as not to be used: {marks}"
@@ -30,8 +30,11 @@ TERMS = {
 OF_ALL = {"good": "good", "care": "with care", "bad": "not to be used"}
 
 
-def hard_limits(facts: Facts) -> list[str]:
-    """Return what the rows, vectors or classes of a hand-off are not good for; the purpose needs none of these."""
+def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
+    """Return what the rows, vectors or classes of a hand-off are not good for; the purpose needs none of these.
+
+    ``names_marked``: what a report marks as of no use is named; else it stands on the same page below.
+    """
     about, quality = facts["content"]["about"], facts["quality"]
     if about == "embeddings":
         return [SINGLE]
@@ -40,7 +43,10 @@ def hard_limits(facts: Facts) -> list[str]:
     groups = [f"{cut(name)} ({cut(', '.join(labels))})" for name, labels in quality.get("pale", {}).items()]
     such_as = f", such as {listed(groups, MOST_GROUPS)}" if groups else ""
     rare = RARE.format(what="classes" if about == "images" else "combinations of values")
-    return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *_marked(quality)]
+    marked = _marked(quality)
+    if marked and not names_marked:
+        marked = [MARKED.format(marks="which these are stands below")]
+    return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
 
 
 def _marked(quality: Facts) -> list[str]:

@@ -86,11 +86,12 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     hand_off = facts["hand_off"]
     trusted = "the operator who reads the data, and the machine that it lies on"
     if hand_off["clients"]:
-        trusted = "each client's operator, with that client's own records"
+        trusted = "each client's operator, who reads that client's records"
     if "trust" in hand_off:
         trusted += ", and whoever runs the aggregator, which read the exact sums of every client"
     but = ", but not against what bounds off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
-    text = f"{_capital(words['one'])} is protected from everybody who gets these files, whatever else they know{but}."
+    one = words["one"] + "," * ("," in words["one"])
+    text = f"{_capital(one)} is protected from everybody who gets these files, whatever else they know{but}."
     text += f" It is {words['of_persons']}." if words["of_persons"] else ""
     more = (("What was protected", f"{STATEMENT}#protected"),)
     text += f" Nothing guards against {trusted}, which are trusted."
@@ -114,16 +115,17 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
 
 def _unprotected(facts: Facts) -> Answer:
     hand_off, content = facts["hand_off"], facts["content"]
-    public = "schema.yaml"
+    public = "what schema.yaml says"
     if "columns" in content:
-        public += " (columns, bounds and lists of values)"
+        is_discovered = any(one["name"] == "discovery" for one in hand_off["charges"])
+        but = ", but for those that were discovered under a charge" * is_discovered
+        public += f" (columns, bounds and lists of values{but})"
     if content.get("public"):
-        public += f" and the tables {cut(', '.join(content['public']))} hold"
+        public += f", what the tables {cut(', '.join(content['public']))} hold"
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    holds = "" if content.get("public") else " says"
-    text = f"Nothing hides what is true of everybody in the data{_such_as(facts)}, what {public}{holds}, "
+    text = f"Nothing hides what is true of everybody in the data{_such_as(facts)}, {public}, "
     text += f"or what another ledger or tool released of the same people.{several}"
     if read_off := _read_off(content):
         text += f" {read_off}"
@@ -154,10 +156,13 @@ def _such_as(facts: Facts) -> str:
 
 def _special(facts: Facts) -> Answer:
     declared = facts["given"].get("special_categories")
-    which = "whether the data hold any, nor that they hold none"
+    which = "whether the data hold special categories, nor that they hold none"
     names = ""
     if "columns" in facts["content"]:
-        which, names = "which columns hold any, nor that none does", "; the data sheet names the columns"
+        which, names = (
+            "which columns hold special categories of data, nor that none does",
+            "; the data sheet names the columns",
+        )
     text = f"The operator declared neither {which}. Nacre never guesses it{names}{_ask(facts)}."
     if declared:
         text = _declares(declared, "as special categories", "")
@@ -250,7 +255,7 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
         text += f"chance proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
     text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
     text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
-    text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
+    text += "whether the maker is trusted (10). Persons with many records speak against it, and bounds off real rows."
     dropped, reckoned = left_out_and_reckoned(facts)
     if content.get("left_out"):
         text += (

@@ -6,7 +6,7 @@ weekday or hour is frequent, however close the quantiles are.
 Privacy: post-processing of a publishable report.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dpmodels.pages.notes import not_handed_over
@@ -26,6 +26,12 @@ def uncounted_moments(report: Facts) -> dict[str, list[str]]:
         if column.get("type") == MOMENT and column["name"] not in dropped and (lost := _lost(column)):
             every.setdefault(lost, []).append(column["name"])
     return every
+
+
+def uncounted_in_words(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
+    """Say which weekdays and hours nobody is to ask for."""
+    for what, names in uncounted_moments(report).items():
+        yield f"{what} of {named(names)}: only longer ranges were counted, within which all come out alike"
 
 
 def _lost(column: Facts) -> str:
