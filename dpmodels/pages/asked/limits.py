@@ -51,12 +51,12 @@ def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
 
 def _marked(quality: Facts) -> list[str]:
     """Name what a report marks as of no use, by what is asked of it; nothing where it marks none."""
+    bad = {title: [*map(cut, marks["bad"])] for title, marks in _marks(quality).items() if "bad" in marks}
+    lost = {what: [*map(cut, names)] for what, names in quality.get("moments", {}).items()}
     every = [
-        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {listed(list(marks['bad']), MOST_COLUMNS)}"
-        for title, marks in _marks(quality).items()
-        if "bad" in marks
+        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {listed(names, MOST_COLUMNS)}"
+        for title, names in (bad | lost).items()
     ]
-    every += [f"{what} of {listed(names, MOST_COLUMNS)}" for what, names in quality.get("moments", {}).items()]
     return [MARKED.format(marks="; ".join(every))] if every else []
 
 
@@ -79,7 +79,7 @@ def means_in_words(quality: Facts) -> list[tuple[str, str]]:
     ]
     if said:
         stated = quality.get("group_means", {})
-        parts = [f"{words}: {listed(stated[terms])}" for terms, words in TERMS.items() if terms in stated]
+        parts = [f"{words}: {listed([*map(cut, stated[terms])])}" for terms, words in TERMS.items() if terms in stated]
         said.insert(1, (BY_GROUP, "; ".join([*parts, "no other is known" if parts else "none is known"])))
     return said
 
