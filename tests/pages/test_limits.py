@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from dpmodels.authoring.lint import parse
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
+from dpmodels.hand_off.card_content import content_of
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.pages.asked.several import delta_of_records
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.figures.moments import uncounted_moments
+from dpmodels.pages.report import render as render_report
 from tests.hand_off.make_golden import GOLDEN
 
 
@@ -131,6 +134,33 @@ def test_a_column_that_follows_from_others_is_not_said_to_be_hidden() -> None:
         assert "so whoever has the files can reckon them: stay (from arrival and departure)." in said
     follows = "These are no columns of the files, but follow from columns that are: stay (from arrival and departure)."
     assert follows in answer(render_statement(card), 8)
+    report = json.loads((GOLDEN / "LAYOUT-24" / "laid-out" / "report.json").read_text())
+    of_officer = text_of(render_report(report, card)).partition("For an officer")[2]
+    assert "No column of the files, and it follows from columns that are: stay (from arrival" in of_officer
+
+
+def test_a_column_that_is_left_out_follows_only_from_columns_that_are_all_handed_over() -> None:
+    schema, faults = parse("""
+name: stays
+columns:
+  name: {type: identifier}
+  arrival: {type: datetime, min: 2025-01-01, max: 2025-12-31}
+  stay: {type: integer, min: 0, max: 90, computed: "days_between(arrival, departure)", keep: drop}
+  departure: {type: derived, formula: "add_days(arrival, stay)"}
+  cents: {type: integer, min: 0, max: 99, computed: "paid - 100 * floor(paid / 100)", keep: drop}
+  share: {type: number, min: 0, max: 1, computed: "cost / max(paid, 1)", keep: drop}
+  cost: {type: derived, formula: "share * 100"}
+  paid: {type: integer, min: 0, max: 9999}
+""")
+    assert not faults
+    content = content_of(schema, {"synthetic_rows": 3})
+    assert content["reckoned"] == {
+        "stay": ["arrival", "departure"],
+        "cents": ["paid"],
+        "share": ["cost", "paid"],
+    }
+    kept = schema.model_copy(update={"columns": {name: schema.columns[name] for name in ("name", "arrival", "paid")}})
+    assert "reckoned" not in content_of(kept, {"synthetic_rows": 3})
 
 
 def test_what_a_release_of_records_means_for_two_and_three_of_them_is_a_bound() -> None:
