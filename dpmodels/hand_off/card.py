@@ -16,12 +16,10 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from dpmodels.accounting.meaning import Meaning
-from dpmodels.contract.helpers import without_helpers
-from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
-from dpmodels.contract.special import hints
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.frozen import Frozen
+from dpmodels.hand_off.card_content import content_of
 from dpmodels.hand_off.lines import Line
 from dpmodels.hand_off.manifest import CARD, MANIFEST, SHEET, Manifest, printable
 from dpmodels.ledger.approval import Approval
@@ -29,10 +27,13 @@ from dpmodels.ledger.declared import Said
 from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
+from dpmodels.pages.asked.declared_rules import declared_rules
+from dpmodels.pages.by_column import marked
 from dpmodels.pages.excluded import pale_groups, stronger_pairs, strongest_pair, weaker_pairs
+from dpmodels.pages.figures.group_verdicts import group_means
 from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.moments import uncounted_moments
 from dpmodels.pages.figures.open_means import with_doubts
-from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.uses import all_uses, known_of
 from dpmodels.releases.contract import Contract
@@ -68,7 +69,7 @@ def describe(
         "hand_off": terms(manifest),
         "meaning": _meant(manifest),
         "given": manifest.operator_says,
-        "content": _content(contract, report),
+        "content": content_of(contract, report),
         "accounts": [
             {**standing.model_dump(mode="json", exclude=_of_one(manifest)), "approved": signer}
             for standing, signer in zip(accounts, _signers(manifest), strict=bool(accounts))
@@ -282,71 +283,6 @@ def _charge(name: str, line: Line) -> dict[str, Any]:
     }
 
 
-def _content(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what is in a hand-off, from the contract and from what was released."""
-    if "words" in report:  # a kind that has no page of its own
-        return {"about": report["about"], "words": report["words"]}
-    if contract.kind == "federation":
-        return {"about": "federation", "classes": list(contract.classes), "public_records": report["public_records"]}
-    if contract.kind == "each document":
-        return {"about": "embeddings", "documents": report["documents"], "dim": report["dim"]}
-    if contract.kind == "documents":
-        classes = list(contract.classes)
-        return {"about": "documents", "rows": report["synthetic_rows"], "dim": contract.encoder.dim, "classes": classes}
-    if contract.kind == "tree":
-        return {
-            "about": "tree",
-            "rows": report["synthetic_rows"],
-            **_counted(report),
-            "target": contract.target,
-            "tables": list(contract.tables),
-            **({"public": list(contract.public)} if contract.public else {}),
-            "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
-            "left_out": contract.left_out,
-            **({"may_be_special": special} if (special := hints(contract.handed_over_columns)) else {}),
-            **_made_anew(contract.handed_over_columns),
-            **_sources(contract),
-        }
-    if not contract.is_table:
-        raise ArtifactError(f"the contract {contract.name} is of a kind that no model card is written for")
-    rows = without_helpers(contract)
-    columns = {name: contract.columns[name] for name, one in rows.columns.items() if not _is_dropped(one)}
-    return {
-        "about": contract.kind,
-        "rows": report["synthetic_rows"],
-        **_counted(report),
-        "target": contract.target,
-        "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
-        "left_out": [name for name, one in contract.columns.items() if _is_dropped(one)],
-        **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
-        **({"may_be_special": special} if (special := hints(columns)) else {}),
-        **_made_anew(columns),
-        **_sources(contract),
-    }
-
-
-def _counted(report: Mapping[str, Any]) -> dict[str, float]:
-    """Return how many units there are, as far as noisy counts tell it; nothing where none was released."""
-    return {"counted": report["released_records"]} if report.get("released_records") else {}
-
-
-def _sources(contract: Contract) -> dict[str, Any]:
-    return {"sources": list(contract.sources)} if contract.sources else {}
-
-
-def _made_anew(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the identifiers that synthetic rows have all the same, by how they are made; nothing without any."""
-    ways: dict[str, list[str]] = {}
-    for name, column in columns.items():
-        if isinstance(column, Identifier) and not _is_dropped(column):
-            ways.setdefault(column.keep.partition(":")[0], []).append(name)
-    return {"made_anew": ways} if ways else {}
-
-
-def _is_dropped(column: Any) -> bool:
-    return isinstance(column, Identifier) and column.keep == "drop"
-
-
 def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
     """Take from the publishable report the figures that say how good the hand-off is.
 
@@ -377,6 +313,11 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["drowned"] = report["drowned"]
     if sorted_uses := all_uses(report):
         figures["uses"] = asdict(sorted_uses)
+    if judged := marked(report):
+        figures["marked"] = judged
+        figures["group_means"] = group_means(report)
+    if moments := uncounted_moments(report):
+        figures["moments"] = moments
     if pale := pale_groups(report):
         figures["pale"] = pale
     if weaker := weaker_pairs(report):
@@ -394,5 +335,6 @@ def _judged(report: Mapping[str, Any]) -> dict[str, Any]:
         "cautions": list(report.get("cautions", ())),
         "far": far_figures(report) if known_of(report) else {},
     }
-    rules = [one["rule"].partition(f" {EVERY_ROW}")[0] for one in report.get("gate", ()) if EVERY_ROW in one["rule"]]
+    derived = {one["name"] for one in report.get("derived", ())}
+    rules = [f"`{one}`" for one in declared_rules((one["rule"] for one in report.get("gate", ())), derived)]
     return {name: part for name, part in parts.items() if part} | ({"rules": rules} if "gate" in report else {})

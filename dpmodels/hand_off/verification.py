@@ -15,12 +15,19 @@ UNCHECKED = (
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
 MADE_UP = "vouches for it. It hangs together, and whoever made it could have made it up"
 MEANS = {
-    VERIFIED: "whole, and signed by the key you named",
+    VERIFIED: "files and privacy claim are whole, and signed by the key you named",
     CONSISTENT: f"nobody whom you named {MADE_UP}; get the signer's key from the signer, and name it with --public-key",
     NOBODY: f"it is not signed, so nobody {MADE_UP}",
 }
 """What a verdict says, where there are no faults."""
-NOT_ASKED = "an officer approved the charge, and none signed that these files may leave"
+LEAVE = {
+    (True, True): "the officer whom you named lets them leave",
+    (True, False): "not known: whether they may leave (no --officer-key says whose key signed officer.sig)",
+    (False, False): "not let leave so far: no officer signed that they may",
+}
+"""What a headline says of leaving, by whether some officer signed that the files may, and the caller named a key."""
+OF_CHARGE_ALONE = "; one signed for the charge alone"
+"""What stands behind that where an officer signed for the charge, and for no files."""
 NOT_RELEASED = (
     "no officer signed that these files may leave, so do not use them yet. {files}. The officer lets them leave by "
     "`nacre approve FOLDER`; by that key the charge alone is approved. To go on without, leave out --officer-key"
@@ -59,7 +66,7 @@ class Verification:
     unit: str = ""
     account: str = ""
     approved: str = ""
-    agreed: str = ""
+    agreed: str = NOBODY_AGREED
     undeclared: str = ""
     persons: str = ""
     one_key: str = ""
@@ -105,13 +112,14 @@ class Verification:
 
     @property
     def headline(self) -> str:
-        """Say the verdict, what it means, and whether the files may leave where an officer is concerned with them."""
+        """Say the verdict, what it means, and whether the files may leave, which no verdict but that of faults says."""
         if self.faults:
             return f"{FAULTY}: {counted(len(self.faults), 'fault')}"
         if self.may_not_leave:
             return f"{UNAPPROVED}: {NOT_RELEASED.format(files=UNCHANGED[self.vouched])}"
-        asked = f"; {NOT_ASKED}" if self.charge_approved and self.agreed == NOBODY_AGREED else ""
-        return f"{self.verdict}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}{asked}"
+        agreed = self.agreed != NOBODY_AGREED
+        leave = LEAVE[agreed, self.officer_named] + OF_CHARGE_ALONE * (self.charge_approved and not agreed)
+        return f"{self.verdict}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}; {leave}"
 
     @property
     def verdict(self) -> str:

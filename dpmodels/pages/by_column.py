@@ -5,17 +5,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.figures.column_errors import error_by_itself
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.means import CLOSE, FAR, FIGURES, MOST_RELATIVE, UNKNOWN, PartOff, errors_of, in_words
+from dpmodels.pages.figures.means import (
+    CLOSE,
+    FAR,
+    FIGURES,
+    MOST_RELATIVE,
+    UNKNOWN,
+    PartOff,
+    errors_of,
+    in_words,
+    terms,
+)
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
 from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, means_by_group, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
-from dpmodels.pages.uses import Known, error_by_itself, known_of
+from dpmodels.pages.uses import Known, known_of
 
 Facts = Mapping[str, Any]
-GOOD, CARE, BAD = "good", "care", "bad"
+GOOD, CARE, BAD = MARKS = ("good", "care", "bad")
 NOT_FOR = "Not for "
 """How a headline's sentences begin on figures that are of no use."""
 UNSTATED = PartOff(math.inf, math.inf)
@@ -91,6 +102,21 @@ def by_column(report: Facts) -> ByColumn | None:
     return ByColumn((*kinds,), lines, at_once, known.dropped)
 
 
+def marked(report: Facts) -> dict[str, dict[str, dict[str, str]]]:
+    """Say, by what is judged and by its mark, within what each column that is handed over is; its worst where several.
+
+    Empty where a report states no error of a column.
+    """
+    table, every = by_column(report), dict[str, dict[str, dict[str, str]]]()
+    for place, (title, _) in enumerate(table.kinds if table else ()):
+        for name, line in table.received if table else ():
+            if cell := line[place]:
+                worst = max(cell, key=lambda one: MARKS.index(one.kind))
+                words = " ".join(filter(None, (worst.words.rstrip(PALE + HIDDEN + RULED), worst.of)))
+                every.setdefault(title, {}).setdefault(worst.kind, {})[name] = words
+    return every
+
+
 def not_for(report: Facts) -> list[str]:
     """Say of which columns that are handed over the means, or the large quantiles, are of no use, or on what terms."""
     table, said = by_column(report), list[str]()
@@ -163,7 +189,8 @@ def _of_figure(error: PartOff) -> Judgement:
     """Judge a figure by what it is within as its values thin out, and say how far off it is at the farthest."""
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, UNKNOWN)
-    return _judged(error.counted, in_words(error), of=f"of {error.of}" if error.of else "")
+    of = (f"of {error.of}" if error.of else "") + terms(error)
+    return _judged(error.counted, in_words(error), of=of.removeprefix(", "))
 
 
 def _rates(known: Known) -> Cells:

@@ -7,8 +7,11 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
+from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
+from dpmodels.pages.asked.limits import hard_limits, means_in_words
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
 from dpmodels.pages.asked.questions import ANSWERED, DECISIONS_ON_GROUPS, ROLES, UNSIGNED, answers
+from dpmodels.pages.asked.several import several_records
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -17,12 +20,11 @@ from dpmodels.pages.card_words import (
     cut,
     delta_warning,
     patient_words,
-    several_records,
     words_of,
 )
 from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
-from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain
-from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain, warnings
+from dpmodels.pages.notes import left_out_and_reckoned, not_handed_over
 from dpmodels.pages.page import coded, render_page, short
 from dpmodels.pages.persons import who_says_one_person
 from dpmodels.pages.risk import chances
@@ -138,12 +140,14 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         "statement.html",
         **_told(facts),
         questions=answers(facts, accounts),
+        limits_of_use=hard_limits(facts),
         roles=ROLES,
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),
         several=several_records(facts),
         chances=chances(words_of(facts)),
         obtain=to_obtain(facts),
+        warnings=warnings(facts),
         kept={name: cut(facts["given"].get(name, "")) for name in ("retention", "release_retention", "again")},
         below=_below(facts["given"]),
         accounts=accounts[:FEW_CLIENTS],
@@ -174,6 +178,9 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         "data-sheet.html",
         **_told(facts),
         names=_names(content.get("columns", ())),
+        limits_of_use=hard_limits(facts, names_marked=False),
+        means=means_in_words(facts["quality"]),
+        fit=_fit(facts["quality"]),
         classes=listed(content.get("classes", ())),
         ask="the contact" if facts["given"].get("contact") else "whoever gave it to you",
         no_terms=BEGINS_WITH_NONE.match(facts["given"].get("license", "")),
@@ -210,6 +217,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         federated.CENTRAL if "trust" in hand_off else DONE.get(hand_off["method"].removesuffix("-ae"), report.ELSE_DONE)
     )
     charges = [one["name"] for one in hand_off["charges"]]
+    hidden, reckoned = left_out_and_reckoned(facts)
     return {
         "card": facts,
         "given": NOTHING | facts["given"],
@@ -226,7 +234,9 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "words": words_of(facts),
         "one_person": coded(who_says_one_person(facts)),
         "left_out": listed(facts["content"].get("left_out", ())),
-        "unreceived": ", ".join(map(cut, sorted(not_handed_over(facts["quality"])))),
+        "unreceived": ", ".join(map(cut, hidden)),
+        "reckoned": ", ".join(map(cut, reckoned)),
+        "rules": rules_in_words(len(facts["quality"].get("rules", ()))),
         "made_anew": [
             (listed(names, MOST_WORDS), MADE_ANEW[way]) for way, names in facts["content"].get("made_anew", {}).items()
         ],
@@ -237,15 +247,15 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _single_rows(quality: Mapping[str, Any]) -> str:
-    """Say that the values of one row may not go together, but for the declared rules; empty where none are known."""
+    """Say that values of one row may not go together, but for the rules of the schema; empty where none is known."""
     if "rules" not in quality:
         return ""
     rules = quality["rules"]
     said = "single rows: values of one row may be impossible together, since a model of few columns at a time drew them"
     if not rules:
-        return f"{said}; no rule between columns is declared"
+        return f"{said}; it has no rule between columns ({WHERE})"
     more = f", and {len(rules) - MOST_RULES} more" if rules[MOST_RULES:] else ""
-    return f"{said}, but for {counted(len(rules), 'declared rule')}: {', '.join(map(cut, rules[:MOST_RULES]))}{more}"
+    return f"{said}, but for {rules_in_words(len(rules))}: {', '.join(map(cut, rules[:MOST_RULES]))}{more}"
 
 
 def _names(columns: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

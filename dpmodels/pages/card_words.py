@@ -1,12 +1,11 @@
 """What a hand-off's card says in plain words: what was handed over, what was protected, and what the budget means."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
+from dpmodels.accounting.meaning import in_words
 from dpmodels.contract.remarks import is_declared
 from dpmodels.pages.page import percent, short, thousands
 
@@ -21,10 +20,6 @@ KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
 VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
-RECORDS = (2, 3, 5, 12)
-"""Records of one person of which a statement says what they mean."""
-MANY_RECORDS = (5, 12)
-"""Those of which it says what becomes of a guess on a value."""
 FIRST_WORDS = 60
 """Letters of an operator's words that an answer has where they are longer, and stand whole below."""
 
@@ -76,41 +71,6 @@ def cautions_of(facts: Mapping[str, Any]) -> list[str]:
     """
     of_report = [one for one in facts["quality"].get("cautions", ()) if not is_declared(one)]
     return list(dict.fromkeys([*facts["hand_off"]["cautions"], *of_report]))
-
-
-def several_records(facts: Mapping[str, Any]) -> str:
-    """Say how often the best attacker is right on somebody with a few records; empty where a unit is no record."""
-    hand_off = facts["hand_off"]
-    if not is_record(hand_off) or hand_off["clients"] or not hand_off["charges"]:
-        return ""
-    events = [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
-    epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
-    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
-    by = "by this noise" if only_gaussians(events) else "by so many times ε alone"
-    return (
-        f"If one person has {_either(map(str, RECORDS))} records, an even bet on whether these are there is won in at "
-        f"most {_either(shares)} of cases, {by}. {_values_of_records(epsilon, hand_off['adjacency'] == REPLACED)}"
-    )
-
-
-def _values_of_records(epsilon: float, replaced: bool) -> str:
-    """Say what a guess on a value becomes of somebody with a few records, by k or 2 k times epsilon.
-
-    Where neighbors have a record or lack it, other values of k records are 2 k steps away.
-    """
-    odds = [steps * epsilon * (1 if replaced else 2) for steps in MANY_RECORDS]
-    after = [after_at_worst(math.exp(min(one, 100.0))) or NEARLY_ANY.removeprefix("may become ") for one in odds]
-    both = [one if one.startswith("nearly") else f"{one} at most" for one in after]
-    return (
-        f"A guess of 10 % on {'what is true of them' if replaced else 'a value that all of them share'} becomes "
-        f"{' or '.join(both)} where they are {' or '.join(map(str, MANY_RECORDS))}, but for a δ that grows "
-        f"too, by so many times {'' if replaced else 'twice '}ε."
-    )
-
-
-def _either(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} or {last}"
 
 
 def is_record(hand_off: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from dpmodels.gate.expectations import Verdicts
 from dpmodels.gate.suite import ROW_COUNT
+from dpmodels.pages.asked.declared_rules import declared_rules, rules_in_words
 from dpmodels.pages.leaving import AT_MAKING
 from dpmodels.pages.page import coded, render_page
 
@@ -12,4 +13,11 @@ def render_checks(gate: Verdicts) -> str:
     Privacy: exact counts. The page of a raw table is as sensitive as the table and says so on a red banner.
     """
     counted = not gate.raw and any(one.rule.expectation == ROW_COUNT for one in gate.outcomes)
-    return render_page("checks.html", gate=gate, counted=counted, at_making="" if gate.raw else coded(AT_MAKING))
+    rules = declared_rules((one.rule.text for one in gate.outcomes), getattr(gate.contract, "derived", ()))
+    return render_page(
+        "checks.html",
+        gate=gate,
+        counted=counted,
+        rules=coded(rules_in_words(len(rules))),
+        at_making="" if gate.raw else coded(AT_MAKING),
+    )

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_in_words
+from dpmodels.pages.asked.declared_rules import rules_in_words
+from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_of
 from dpmodels.pages.asked.prompts import prompts
 from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
@@ -46,10 +47,16 @@ READ_OFF, TAKEN = (
     "are said to be taken from the data: exact, unprotected and in no budget.",
 )
 INSTEAD = "Ask for a law or a form that sets them, or for a new release that discovers them."
+ALWAYS = (
+    "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
+    "taken out of it before",
+    "from the controller, whether every declared word is true",
+    "from the controller, what other ledgers and tools released of the same people",
+    "from the maker, which key is theirs: whether the files are signed, and by which keys, `nacre verify` says",
+)
+"""What is to be obtained of any hand-off, from whom."""
 OF_PERSONS = "from whoever collected the data, proof that nobody has several {of}, or a new release of users"
 """What an officer asks where the unit is a record: nacre sees no persons in records."""
-SINGLE = "a decision about a single person, and a search for one"
-"""What no synthetic rows may be used for."""
 MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
@@ -107,30 +114,18 @@ def bounds_to_obtain(content: Mapping[str, Any]) -> str:
     return f"from whoever wrote the schema, that no bound or list of values of {of_all} was read off real rows: {named}"
 
 
-def purpose_to_hold(facts: Mapping[str, Any]) -> str:
-    """Repeat what rows must not be used for, against which somebody holds the purpose; empty where nothing tells it."""
-    if not (never := facts["quality"].get("uses", {}).get("never", ())):
-        return ""
-    uses = "; ".join(one.partition(": ")[0] for one in never)  # the data sheet says why
-    return (
-        f"from the controller, that the purpose is none of this. These rows must not be used for: {SINGLE}; {uses}. "
-        "Hold the purpose against it (answer 5)"
-    )
-
-
 def rules_to_obtain(facts: Mapping[str, Any]) -> str:
     """Say what declared rules and formulas tell of the real rows, and ask who checked them; empty without any."""
     content, rules = facts["content"], len(facts["quality"].get("rules", ()))
     formulas = sum(one["type"] == "derived" for one in content.get("columns", ()))
-    named = [counted(number, noun) for number, noun in ((rules, "rule"), (formulas, "formula")) if number]
+    named = [rules_in_words(rules)] * (rules > 0) + [counted(formulas, "formula")] * (formulas > 0)
     if not named:
         return ""
+    rules_and_formulas = " and its ".join(named)
     return (
-        f"from whoever wrote the schema, who checked that its {' and '.join(named)} are public: nacre refuses, before "
-        "any charge, raw rows that break one, so each holds in the real rows too (a null keeps a formula; in a rule a "
-        "value that `outside` clips or replaces, as `nearest` does, counts as what stands for it, and rows left out by "
-        "`reject-row` break none; a formula is held against values as written, of all rows, where the file has its "
-        "column)"
+        f"from whoever wrote the schema, who checked that its {rules_and_formulas} are public: nacre refuses, before "
+        "any charge, raw rows that break one, so each holds in the real rows too (rows left out by `reject-row` aside; "
+        "a null keeps a formula; in a rule a value that `outside` clips or replaces counts as what stands for it)"
     )
 
 
@@ -150,19 +145,32 @@ def _several(unique: Sequence[str]) -> str:
     return f"values of {cut(' and '.join(unique))}" if unique else "records"
 
 
-def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List what a person obtains before the files leave, with what it lacks, since no file of the folder knows it."""
+def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """List what is to be obtained before the files leave, by who says it, since no file of the folder knows it.
+
+    Of each person it is sorted by what an answer lacks; behind nothing stands what no option takes.
+    """
     content = facts["content"]
     others = [
+        *prompts(facts),
         *([bounds_to_obtain(content)] if "columns" in content else []),
-        *filter(None, [purpose_to_hold(facts), rules_to_obtain(facts)]),
+        *filter(None, [rules_to_obtain(facts)]),
         *([OF_PERSONS.format(of=_several(content.get("unique", ())))] if is_record(facts["hand_off"]) else []),
-        "from whoever prepared the file, which version it is, what it was linked with, and which rows or columns were "
-        "taken out of it before",
-        "from the controller, whether every declared word is true",
-        "from the controller, what other ledgers and tools released of the same people",
+        *ALWAYS,
         *BESIDE_OPTIONS,
-        "from the maker, which key is theirs: whether the files are signed, and by which keys, `nacre verify` says",
     ]
-    warned = [("Warning", one) for one in warnings(facts)]
-    return [*warned, *open_in_words(facts["given"]), *(("", one) for one in (*prompts(facts), *others))]
+    every = [*open_of(facts["given"]), *(_as_open(one) for one in others)]
+    people = dict.fromkeys(who for who, _, _ in every)
+    return [(who, _by_lack([one for one in every if one[0] == who])) for who in people]
+
+
+def _by_lack(some: Sequence[tuple[str, str, str]]) -> list[tuple[str, list[str]]]:
+    """Sort what is to be obtained of one person by what the answers lack."""
+    lacks = dict.fromkeys(lack for _, lack, _ in some)
+    return [(lack, [what for _, state, what in some if state == lack]) for lack in lacks]
+
+
+def _as_open(asked: str) -> tuple[str, str, str]:
+    """Split what is to be obtained from somebody into who that is and what it is; it lacks nothing by its form."""
+    who, _, what = asked.removeprefix("from ").partition(", ")
+    return who, "", what

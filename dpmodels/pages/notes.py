@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dpmodels.contract.remarks import NOT_HANDED_OVER, is_declared
+from dpmodels.plural import listed
 
 OF_DROPPED = re.compile(re.escape(NOT_HANDED_OVER).replace(re.escape("{name}"), "(.*)"), re.DOTALL)
 """What a report says of a column that nobody receives."""
@@ -16,6 +17,16 @@ OF_SEVERAL = (
 def not_handed_over(facts: Mapping[str, Any]) -> frozenset[str]:
     """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""
     return frozenset(_names(facts.get("cautions", ())))
+
+
+def left_out_and_reckoned(facts: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Name the columns of a card that nobody receives; and say which of these follow from others that are received.
+
+    Those are no columns of the files, and whoever has the files can reckon them all the same.
+    """
+    reckoned = facts["content"].get("reckoned", {})
+    hidden = sorted(not_handed_over(facts["quality"]) - reckoned.keys())
+    return hidden, [f"{name} (from {listed(operands, 'and')})" for name, operands in sorted(reckoned.items())]
 
 
 def notes_of(report: Mapping[str, Any]) -> list[str]:

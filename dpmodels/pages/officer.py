@@ -10,12 +10,19 @@ from dpmodels.pages.account_words import accounts_of
 from dpmodels.pages.asked.questions import CARD, SHEET, STATEMENT, charge_approved
 from dpmodels.pages.card_words import words_of
 from dpmodels.pages.leaving import AT_MAKING, from_the_data, warnings
+from dpmodels.pages.notes import left_out_and_reckoned
 from dpmodels.pages.page import coded
 
-DECLARED = {"contact": "Contact", "recipient": "For", "license": "Terms", "recipient_retention": "May be kept"}
+DECLARED = {
+    "purpose": "Purpose",
+    "contact": "Contact",
+    "recipient": "For",
+    "license": "Terms",
+    "recipient_retention": "May be kept",
+}
 """What an officer looks for on every page, of all that is declared."""
 BESIDE = {
-    STATEMENT: "what protects whom, who may do what, and what is still to be obtained",
+    STATEMENT: "the purpose held against hard limits, what protects whom, and what is still to be obtained",
     SHEET: "what the files may be used for, and for what not",
     CARD: "what a person fills in, and the accounts that paid",
 }
@@ -33,5 +40,6 @@ def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
         "has_exact_bounds": bool(from_the_data(card["content"].get("sources", ()))),
         "guess": words_of(card)["value_guess"],
         "declared": [(title, card["given"][name]) for name, title in DECLARED.items() if card["given"].get(name)],
+        "reckoned": left_out_and_reckoned(card)[1],
         "beside": BESIDE,
     }

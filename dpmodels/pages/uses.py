@@ -14,6 +14,7 @@ from dpmodels.pages.figures.categories import (
     places_of_several,
     within_ranges,
 )
+from dpmodels.pages.figures.column_errors import counted_error, with_derived
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.group_means import means_told_apart
 from dpmodels.pages.figures.means import (
@@ -26,6 +27,7 @@ from dpmodels.pages.figures.means import (
     errors_of,
     words_by_kind,
 )
+from dpmodels.pages.figures.moments import uncounted_in_words
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, has_first_rows, listed, moved_apart
 from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, means_by_group, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
@@ -44,7 +46,6 @@ from dpmodels.pages.glance import (
     SPREAD,
     likely_error,
     likely_of_pair,
-    rank_error,
     unresolved,
     worst_first,
 )
@@ -94,6 +95,7 @@ class Known:
     """A report, what its columns and pairs are within, how they depend, and whether sentences name all of them.
 
     ``is_tabled``: a table beside the sentences says of single columns what they are within.
+    ``has_means_apart``: a page says in one place of its own which means, totals and large quantiles hold.
     ``dropped``: columns that nobody receives.
     """
 
@@ -104,6 +106,7 @@ class Known:
     likely: Mapping[tuple[int, int], Relation]
     names_all: bool = False
     is_tabled: bool = False
+    has_means_apart: bool = False
     dropped: frozenset[str] = frozenset()
 
     @property
@@ -168,10 +171,10 @@ def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
 
 
 def all_uses(report: Facts) -> Uses | None:
-    """Return the same with all names in each sentence, for whoever is to keep to them."""
+    """Return the same with all names in each sentence, for whoever is to keep to them, but for means."""
     if not (known := known_of(report)):
         return None
-    known = replace(known.received, names_all=True)
+    known = replace(known.received, names_all=True, has_means_apart=True)
     return _sorted(known, worst_first(known.columns))
 
 
@@ -181,8 +184,8 @@ def known_of(report: Facts) -> Known | None:
     if not columns or "drowned" in report:
         return None
     resolved = [one for one in reversed(columns) if not unresolved(one)]
-    errors = {one["name"]: _error(one) for one in resolved if not is_mostly_empty(one)}
-    errors = _with_derived(errors, report.get("derived", ()))
+    errors = {one["name"]: counted_error(one) for one in resolved if not is_mostly_empty(one)}
+    errors = with_derived(errors, report.get("derived", ()))
     of_pairs = _pairs(report), relations(report), likely_relations(report)
     return Known(report, errors, *of_pairs, dropped=not_handed_over(report))
 
@@ -196,27 +199,6 @@ def _abridged(brief: Uses, whole: Uses) -> Uses | None:
     lists = ((brief.good, whole.good), (brief.care, whole.care), (brief.never, whole.never))
     good, care, never = (tuple(two for one, two in zip(*both, strict=True) if one != two) for both in lists)
     return Uses(good, care, never) if good or care or never else None
-
-
-def _error(column: Facts) -> float:
-    """Return what a column counts as within.
-
-    Of values that were set to a discovered bound it says what was left, so such a column is to be used with care.
-    """
-    return max(error_by_itself(column), math.nextafter(CLOSE, 1) if column.get("discovered_bounds") else 0.0)
-
-
-def error_by_itself(column: Facts) -> float:
-    """Return the larger of what the quantiles and the shares of a column are within."""
-    return max(likely_error(column), rank_error(column) if column["ordered"] else 0.0)
-
-
-def _with_derived(errors: Mapping[str, float], derived: Sequence[Facts]) -> dict[str, float]:
-    """Add the columns that follow from one whose error holds for them; the worst are last."""
-    keys = ("shares_within", "quantiles_within")
-    known = {one["name"]: float(one[key]) for one in derived for key in keys if key in one}
-    every = {**errors, **known}
-    return {name: every[name] for name in sorted(every, key=every.__getitem__)}
 
 
 def _pairs(report: Facts) -> dict[tuple[int, int], float]:
@@ -240,7 +222,7 @@ def _close(known: Known) -> Iterator[str]:
         of_pairs = f"{close:,} of {counted(len(known.within), 'pair')}"
         yield f"tables of two columns in broad groups, in {of_pairs} (within {percent(CLOSE)} of all rows)"
     yield from _rates(known, -1.0, NEAR)
-    yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS))
+    yield from _means_of_groups(known)
     yield "writing and testing programs, and models that are then held against the real rows, inside"
 
 
@@ -249,7 +231,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
-    yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS), on_terms=True)
+    yield from _means_of_groups(known, on_terms=True)
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
     yield from models_that_see(known.report, known.dropped, known.named)
@@ -264,6 +246,11 @@ def _with_care(known: Known) -> Iterator[str]:
     if ruled := [one for one in known.relations.values() if one.by_rule and one.is_weakened]:
         yield f"{WEAKER_RULED}: {known.strongest(ruled)}"
     yield from moved_apart(known.report, known.named)
+
+
+def _means_of_groups(known: Known, on_terms: bool = False) -> Iterator[str]:
+    if not known.has_means_apart:
+        yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS), on_terms)
 
 
 def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:
@@ -313,9 +300,10 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     derived = report.get("derived", ())
     if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
         yield f"shares of {known.named(reckoned)}, which follow from other columns: no error of them is known"
-    if amounts := amounts_of(report):
+    if (amounts := amounts_of(report)) and not known.has_means_apart:
         of = known.named([one["name"] for one in amounts])
         yield f"means, totals and 99 % quantiles of {of}, which follow from others: no error of these is known"
+    yield from uncounted_in_words(report, known.named)
     if days := [one["name"] for one in report.get("derived", ()) if DAY.match(one["labels"][0])]:
         yield f"how many rows share one day of {known.named(days)}: a computed day spreads over the days beside it"
     for one in columns:
@@ -329,7 +317,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
 
 def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     """Say of which columns means, and large quantiles, are known to be within so much of themselves."""
-    if known.is_tabled:
+    if known.is_tabled or known.has_means_apart:
         return
     words = dict[tuple[tuple[str, ...], str], list[str]]()
     bounds = dict[tuple[tuple[str, ...], str], list[PartOff]]()

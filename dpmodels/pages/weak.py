@@ -29,7 +29,8 @@ Row = tuple[str, str, str]
 def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
     """Return the rows: what is weak, how far it is off, and what not to do; none where nothing tells it.
 
-    Columns that nobody receives are left out; of which columns figures are not to be used is said of all.
+    Columns that nobody receives are left out. Which figures are not to be used a data sheet says in a place of its own,
+    but for cards up to page layout 24.
     """
     dropped, far = not_handed_over(quality), quality.get("far", {})
     avoid, numbers, weakest = (
@@ -46,8 +47,7 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
         *((f"Mean of {name}", said, NO_MEAN) for name, said in means),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
-        *_avoided(avoid, numbers),
-        *_too_far(far),
+        *([] if "marked" in quality else [*_avoided(avoid, numbers), *_too_far(far)]),
         *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
     ]
     if further := len(warnings) - len(warned):

@@ -18,7 +18,7 @@ from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
-from dpmodels.pages.asked.open_points import counts_of, open_in_words
+from dpmodels.pages.asked.open_points import counts_of, open_of
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.card_words import after_at_worst, beyond_of_values, cautions_of, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
@@ -63,17 +63,19 @@ def test_ten_questions_are_answered_of_every_kind_and_every_link_leads_to_a_plac
 
 @pytest.mark.parametrize("folder", MADE_EARLIER, ids=lambda folder: folder.name)
 def test_cards_of_earlier_versions_are_answered_as_far_as_they_tell(folder: Path) -> None:
-    assert "Not declared" in answer(render_statement(facts(folder)), 4)
+    assert "The operator declared neither" in answer(render_statement(facts(folder)), 4)
     assert answer(render_statement(facts(folder)), 7) and render_card(facts(folder))
 
 
 def test_special_categories_are_the_operator_s_words_or_said_to_be_undeclared() -> None:
     card = facts()
     card["given"]["special_categories"] = "sick, dose: health"
-    assert answer(render_statement(card), 4) == "“sick, dose: health”."
+    assert answer(render_statement(card), 4) == "The operator declares as special categories: “sick, dose: health”."
     assert "Special categories of data (GDPR, Art. 9): “sick, dose: health" in text_of(render_sheet(card))
     del card["given"]["special_categories"]
-    assert answer(render_statement(card), 4).startswith("Not declared: neither which columns hold any, nor that none")
+    assert answer(render_statement(card), 4).startswith(
+        "The operator declared neither which columns hold special categories of data, nor that"
+    )
     undeclared = "Whether any column holds special categories of data (GDPR, Art. 9) was not declared."
     assert undeclared in text_of(render_sheet(card))
     asked = "which columns hold special categories of data (Art. 9(1)), or that none does"
@@ -90,7 +92,10 @@ def test_why_a_column_was_left_out_or_is_made_anew_is_said_on_every_page() -> No
         assert "Made anew: number (numbers from 1 on; of no record, and says nothing of anybody)" in said
         assert "ward_of (the same text in every row; of no record" in said
     traced = answer(render_statement(card), 8)
-    assert "as the schema declares them identifiers: name, remarks." in traced and "number, ward_of" in traced
+    assert (
+        "Left out are the columns that the schema declares identifiers: name, remarks." in traced
+        and "number, ward_of" in traced
+    )
     card["content"] |= {"left_out": [], "made_anew": {}}
     assert "Left out" not in text_of(render_statement(card)) and "Made anew" not in text_of(render_statement(card))
 
@@ -165,7 +170,7 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
     card["quality"]["uses"] = said
     sheet = text_of(render_sheet(card))
     assert "What it is good for Shares of age (within 5 %). With careShares of dose." in sheet
-    assert "Nor:questions about ward;single rows: values of one row may be impossible together" in sheet
+    assert "Nor for:questions about ward;single rows: values of one row may be impossible together" in sheet
     del card["quality"]["uses"]
     assert "Questions about the population: shares, means" in text_of(render_sheet(card))
 
@@ -174,7 +179,7 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
     both = r"at most [\d.]+ % of cases by this noise; at most [\d.]+ % of cases by ε and δ alone"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
-    assert said.startswith(f"For whoever knows all else, {heads}")
+    assert f"learns no more of one unit than this table says. For whoever knows all else, {heads}" in said
     assert re.search(
         rf"one record is there is won in {both} {both} at most 99.4 % of cases by ε and δ alone Best attacker; a coin",
         said,
@@ -226,7 +231,7 @@ DECLARED = {
     "retention": "Until 2027-03-01",
     "release_retention": "Until 2031",
 }
-TRANSFER = ("Not stated", "whether it goes to a third country, and on what ground (Art. 44 to 49)")
+TRANSFER = ("the controller", "Not stated", "whether it goes to a third country, and on what ground (Art. 44 to 49)")
 
 
 @pytest.mark.parametrize(
@@ -242,16 +247,16 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
             "compatibility",
             "",
             "Not stated",
-            "from the controller, why this use fits what the data was collected for (Art. 6",
+            "why this use fits what the data was collected for (Art. 6",
         ),
         (
             "information",
             "",
             "Not stated",
-            "from the controller, how the people were informed, or why not (Art. 13, 14)",
+            "how the people were informed, or why not (Art. 13, 14)",
         ),
-        ("compatibility", "None weighed", "Answered with none", "from the controller, why this use fits what the data"),
-        ("minors", "Unknown", "Answered with none", "from whoever collected the data, whether children are among"),
+        ("compatibility", "None weighed", "Answered with none", "why this use fits what the data"),
+        ("minors", "Unknown", "Answered with none", "whether children, or other vulnerable people, are among"),
         ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
         ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
@@ -261,33 +266,34 @@ TRANSFER = ("Not stated", "whether it goes to a third country, and on what groun
     ],
 )
 def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words: str, state: str, asked: str) -> None:
-    assert open_in_words(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 19
+    assert open_of(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 19
     card = facts()
     card["given"] = {**DECLARED, name: words}
-    (line,) = [what for lack, what in open_in_words(card["given"]) if lack == state and asked in what]
-    box = render_statement(card).partition("Ten questions")[0]
-    assert f"<li><strong>{state}</strong>: {line.partition('`')[0]}" in box.replace("&#39;", "'")
+    ((who, line),) = [(who, what) for who, lack, what in open_of(card["given"]) if lack == state and asked in what]
+    box = render_statement(card).partition("Ten questions")[0].replace("&#39;", "'")
+    of_person = box.partition(f"<li><strong>From {who}</strong>: ")[2].partition("</li>")[0]
+    assert line.partition("`")[0] in of_person.partition(f"{state}</strong>: ")[2].partition("<strong")[0]
 
 
 def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
     none = {**DECLARED, "special_categories": "None", "legal_basis": "GDPR, Art. 6(1)(e)"}
-    assert open_in_words(none) == [TRANSFER]
+    assert open_of(none) == [TRANSFER]
     counts = counts_of({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
     assert counts == {"all": 20, "blank": 3, "open": 2, "closed": 15}
     abroad = {**DECLARED, "recipient": "A university in a third country, by an adequacy decision"}
-    assert open_in_words(abroad) == []
+    assert open_of(abroad) == []
 
 
 def test_children_whom_another_answer_names_are_not_said_to_be_unstated() -> None:
     """The box said that nobody stated whether children are among the people, while answer 5 named minors."""
     for subjects, asked in (
         ("Men, minors among them", "what is done for the children"),
-        ("Men", "whether children are"),
+        ("Men", "whether children, or other vulnerable people, are"),
     ):
         card = facts()
         card["given"] = {**DECLARED, "minors": "", "subjects": subjects}
-        every = [what for lack, what in open_in_words(card["given"]) if lack == "Not stated"]
-        assert any(what.startswith(f"from whoever collected the data, {asked}") for what in every)
+        every = [(who, what) for who, lack, what in open_of(card["given"]) if lack == "Not stated"]
+        assert any(who == "whoever collected the data" and what.startswith(asked) for who, what in every)
         assert ("Not stated: “Men, minors" in text_of(render_card(card))) == ("minors" in subjects)
 
 
@@ -332,7 +338,7 @@ def test_every_page_says_once_near_its_top_that_nobody_had_approved_in_words_tha
 
 def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
     pages = [text_of(render(facts())) for render in (render_statement, render_sheet, render_card)]
-    said = pages[0].partition("Who is who")[2].partition("Ten questions")[0]
+    said = pages[0].partition("Who is who")[2].partition("What the answers rest on")[0]
     roles = "Operator", "Maker", "Whoever opened the account", "Controller", "Recipient", "Whoever collected the data"
     assert all(f"{role} " in said for role in roles)
     assert "Officer signs by a key what may be spent, if the account names one" in said
@@ -341,7 +347,7 @@ def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
 
 def test_secrecy_ethics_and_objections_are_asked_of_the_controller_and_answered_by_no_option() -> None:
     said = text_of(render_statement({**facts(), "given": DECLARED}))
-    box = said.partition("To obtain before the files leave")[2].partition("Who is who")[0]
+    box = said.partition("To obtain before the files leave")[2].partition("Ten questions")[0]
     for asked in ("professional secrecy (medical, legal; in Germany § 203 StGB)", "ethics board", "objected (Art. 21)"):
         assert box.count(asked) == 1
 
@@ -356,7 +362,7 @@ def test_pages_for_recipients_say_which_bounds_are_the_data() -> None:
         )
     statement = render_statement(card)
     assert "are said to be taken from the data" in answer(statement, 3) and "but for what bounds off" in statement
-    assert "not against what bounds off real rows give away (answer 3)" in answer(statement, 1)
+    assert "but not against what bounds off real rows give away (answer 3)" in answer(statement, 1)
     card["content"]["sources"] = ["the codebook"]
     assert "taken from the data" not in text_of(render_sheet(card)) + text_of(render_card(card))
     statement = render_statement(card)
@@ -367,7 +373,7 @@ def test_a_retention_without_a_date_is_to_be_obtained() -> None:
     card, asked = facts(), "until when recipients may keep it"
     for kept, state in (("As long as they like", "Without a day"), ("Until 2031-12-31", ""), ("", "Not stated")):
         card["given"]["recipient_retention"] = kept
-        assert [lack for lack, what in open_in_words(card["given"]) if asked in what] == [state][: len(state)]
+        assert [lack for _, lack, what in open_of(card["given"]) if asked in what] == [state][: len(state)]
         assert (asked in text_of(render_statement(card))) == bool(state)
 
 
@@ -393,7 +399,7 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
 
 def test_the_statement_says_what_key_signs() -> None:
     said = untagged(render_statement(facts()))
-    assert "--key KEY (the officer's private key, as openssl genpkey -algorithm ed25519 makes it)" in said
+    assert "--key KEY (a private key, as openssl genpkey -algorithm ed25519 makes it)" in said
 
 
 def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:
@@ -440,26 +446,26 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "signed by one key, nacre verify says too. Made by, as declared: “A. Peeters, data steward”."
+        "signed by one key. The operator declares as their maker: “A. Peeters, data steward”."
     )
     assert (
-        said.count("Made by, as declared") == 1
+        said.count("declares as their maker") == 1
         and "and says whether the files are signed, and by" in said
-        and "no key proves a name" in said
+        and "a declared name is no signature" in said
     )
     card["given"]["signer"] = "A. Peeters, data steward" * 5
     said = text_of(render_statement(card))
-    assert "declared: “A. Peeters, data steward" in said and "…” (whole below)." in said
+    assert "as their maker: “A. Peeters, data steward" in said and "…” (whole below)." in said
     assert f"Made by, as declared: “{card['given']['signer']}”" in said
     card["given"]["signer"] = "A. Peeters, data steward"
     assert "Made by, as declared: “A. Peeters" in text_of(render_sheet(card))
     del card["given"]["signer"]
     said = text_of(render_statement(card))
-    assert answer(render_statement(card), 6).endswith("Made by, as declared: not stated by the operator.")
-    assert "who made the files" in said and "no key proves a name" not in said
+    assert answer(render_statement(card), 6).endswith("The operator does not state who made the files.")
+    assert "who made the files" in said and "a declared name is no signature" not in said
     nobody = "rests on the maker, whom nobody named."
     assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
-    asked = "from the maker, which key is theirs: whether the files are signed, and by which keys, nacre verify says"
+    asked = "From the maker: which key is theirs: whether the files are signed, and by which keys, nacre verify says"
     assert asked in said
     card["given"]["signer"] = "A. Peeters"
     said = text_of(render_statement(card))
@@ -498,9 +504,9 @@ def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() 
     card = facts()
     said = text_of(render_statement(card))
     assert said.count("apart from whoever administers the machine, and backups") == 1
-    assert "That a new release is made without that person, the controller must see to; nothing" in said
+    assert "That a new one is made without that person, the controller must see to; of everybody else" in said
     assert "Some of its numbers are printed in report.html." in said
-    assert "Rows handed over cannot be called back; rows drawn later from the same release still rest" in said
+    assert "Rows handed over cannot be called back, and those drawn later rest on that person's data" in said
     assert "all that is charged to the same account" in said
     del card["quality"]["farthest_column"]
     assert "printed in report.html" not in text_of(render_statement(card))
@@ -509,7 +515,7 @@ def test_what_stays_inside_is_said_with_who_reads_it_and_what_erasure_reaches() 
 def test_whether_the_unit_may_be_a_patient_is_said_of_each_unit() -> None:
     card = facts()
     alone = "if the unit is the patient: here it is a record, so not without proof that each patient has one"
-    assert f"{alone}. The list of" in text_of(render_statement(card))
+    assert f"{alone}. The folder can show" in text_of(render_statement(card))
     card["content"]["unique"] = ["patient"]
     assert (
         f"{alone}. By the schema no two raw rows have the same patient: that is the proof if it names every row's"
@@ -594,7 +600,9 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     assert links == ["statement.html", "data-sheet.html", "model-card.html"]
     assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])
     assert 'href="statement' not in unlinked(page) and ">statement.html" not in unlinked(page)
-    assert "statement.html (what protects" in unlinked(page) and 'href="#budget"' in unlinked(page)
+    assert "statement.html (the purpose held against hard limits, what protects" in unlinked(
+        page
+    ) and 'href="#budget"' in unlinked(page)
 
 
 @pytest.mark.parametrize(("delta", "warned"), [(1e-3, True), (1e-5, True), (1e-7, False)])
@@ -648,19 +656,22 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     assert "If one person has 2" not in text_of(render_statement(card))
 
 
-def test_the_box_holds_the_purpose_against_what_rows_are_not_for_and_asks_who_checked_that_rules_are_public() -> None:
-    card = facts()
-    card["quality"] |= {"uses": {"good": [], "care": [], "never": ["means of dose"]}, "rules": ["`a <= b`", "`c < d`"]}
-    card["content"]["columns"].append({"name": "copay", "type": "derived"})
-    box = text_of(render_statement(card)).partition("Ten questions")[0]
-    assert "and a search for one; means of dose. Hold the purpose against it (answer 5)" in box
-    assert "who checked that its 2 rules and 1 formula are public: nacre refuses, before any charge, raw rows" in box
-    for page in (render_statement(card), render_sheet(card)):
-        assert "such as a tariff or a quota, is the recipient's" in text_of(page)
-    card["quality"] |= {"uses": {"never": []}, "rules": []}
-    card["content"]["columns"].pop()
-    assert "Hold the purpose" not in text_of(render_statement(card))
-    assert "who checked that" not in text_of(render_statement(card))
+@pytest.mark.parametrize("folder", EVERY, ids=lambda folder: folder.name)
+def test_each_answer_reads_as_whole_sentences_by_itself(folder: Path) -> None:
+    for given in ({}, DECLARED):
+        page = render_statement({**facts(folder), "given": given})
+        for number in range(1, 11):
+            text = untagged(answer(page, number).partition("<table")[0])
+            assert re.match(r"[A-Z]", text) and text.endswith((".", "”.")), text
+            for sentence in re.split(r"(?<=[a-z)”]\.) (?=[A-Z])", text):
+                assert re.search(VERB, sentence), sentence
+
+
+VERB = (
+    r"\b(is|are|was|were|has|hides?|guards?|learns|declare[sd]?|states?|stands?|know|guesses|says?|spent|fits?|becomes|"
+    r"rests?|speaks?|may|hold|can|assesses|reviewed|move|proves|equals|took|named|follow)\b"
+)
+"""What a sentence of an answer has one of."""
 
 
 def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> None:
@@ -678,7 +689,7 @@ def test_the_card_warns_of_what_its_report_warns_of_and_pages_say_it_once() -> N
         ]  # a card has one more notice above
         assert said.count("The unit is one record, and so on") == 1 and note not in page(card)
     card["hand_off"]["cautions"] = []
-    assert "There are cautions." in answer(render_statement(card), 3) and cautions_of(card) == [warned]
+    assert "This hand-off has cautions, too." in answer(render_statement(card), 3) and cautions_of(card) == [warned]
 
 
 def test_a_data_sheet_warns_of_single_rows_and_names_the_rules_that_hold() -> None:
@@ -686,9 +697,9 @@ def test_a_data_sheet_warns_of_single_rows_and_names_the_rules_that_hold() -> No
     card["quality"].pop("rules", None)
     assert "single rows:" not in text_of(render_sheet(card))
     for number, said in (
-        (0, "; no rule between columns is declared."),
-        (1, ", but for 1 declared rule: c0 <= d."),
-        (5, ", but for 5 declared rules: c0 <= d, c1 <= d, c2 <= d, and 2 more."),
+        (0, "; it has no rule between columns (constraints of schema.yaml)."),
+        (1, ", but for 1 rule (constraints of schema.yaml): c0 <= d."),
+        (5, ", but for 5 rules (constraints of schema.yaml): c0 <= d, c1 <= d, c2 <= d, and 2 more."),
     ):
         gate = [{"rule": f"`c{place} <= d` must hold in every row"} for place in range(number)]
         card["quality"]["rules"] = _quality({"gate": [*gate, {"rule": "must not be null"}]})["rules"]

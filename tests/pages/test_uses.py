@@ -315,7 +315,7 @@ def test_what_a_percentage_is_of_is_said_of_every_figure_that_is_no_part_of_itse
     assert {name: (kind, said((words,)), of) for name, (kind, words, of) in cells.items()} == {
         "age": ("good", "2 %", ""),
         "bmi": ("good", "4 %", "of spread"),
-        "pay": ("care", "4 %, up to 6 %", "of spread"),
+        "pay": ("care", "4 %", "of spread, if its values thin out"),
         "gain": ("good", "3.6 %", "of 99 % quantile / 20"),
     }
 

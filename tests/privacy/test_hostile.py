@@ -238,7 +238,7 @@ def test_a_page_runs_no_script_and_holds_no_sign_that_a_browser_obeys() -> None:
         raw, broken, outcomes = False, (), ()
         contract = type("Contract", (), {"name": HOSTILE + "<script>"})
 
-    page = render_page("checks.html", gate=Gate, counted=False, at_making="")
+    page = render_page("checks.html", gate=Gate, counted=False, rules="", at_making="")
     assert "default-src 'none'" in page and "<script" not in page and "STYLE-HASH" not in page
     assert not set(HOSTILE) - set("x[2Jevil") & set(page) and r"\u202e" in page
 

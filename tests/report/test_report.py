@@ -276,9 +276,10 @@ def test_names_and_categories_are_text_and_never_markup():
 def test_the_number_of_synthetic_rows_is_said_to_be_no_rule_of_the_schema():
     schema = make("name: x\ncolumns:\n  n: {type: integer, min: 0, max: 3}\n")
     counted, uncounted, raw = (render_checks(Gate(schema, *kind)) for kind in ((False, 20), (False,), (True,)))
-    one = "Each line is a rule of the schema, but for one: how many rows, users or documents were made is what the run"
+    one = "One is none of these: how many rows, users or documents were made is what the run"
+    assert "among them 0 rules (<code>constraints</code> of schema.yaml)" in counted
     assert f"{one} was asked for or, where it was asked for no number, what noisy counts say;" in counted
-    assert "must have 20 rows" in counted and "but for one" not in uncounted + raw
+    assert "must have 20 rows" in counted and "One is none of these" not in uncounted + raw
     assert "These files may be sent and used once an officer signed" in counted and "officer" not in raw
 
 

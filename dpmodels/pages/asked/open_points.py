@@ -64,22 +64,23 @@ ASKED = {
     "compatibility": Asked(
         "Why this use fits what the data was collected for (GDPR, Art. 6(4))",
         CONTROLLER,
-        "from the controller, why this use fits what the data was collected for (Art. 6(4))",
+        "why this use fits what the data was collected for (Art. 6(4))",
     ),
     "information": Asked(
         "How the people were informed, or why not (GDPR, Art. 13, 14)",
         CONTROLLER,
-        "from the controller, how the people were informed, or why not (Art. 13, 14)",
+        "how the people were informed, or why not (Art. 13, 14)",
     ),
     "minors": Asked(
-        "Children among the people, and what is done for them",
+        "Children or other vulnerable people among them, and what is done for them",
         COLLECTOR,
-        "from whoever collected the data, whether children are among the people, and what is done for them",
+        "whether children, or other vulnerable people, are among them, and what is done for these: nacre cannot know; "
+        'an answer, which an officer signs with the files, is such as `--minors "None: all were 18 or older"`',
     ),
     "processor": Asked(
         "Processor, and its contract (GDPR, Art. 28)",
         CONTROLLER,
-        "from the controller, who processes the data on its behalf, by which contract (Art. 28)",
+        "who processes the data on its behalf, by which contract (Art. 28)",
     ),
     "recipient": Asked("Recipient", CONTROLLER, "the recipient"),
     "transfer": Asked(
@@ -95,7 +96,7 @@ ASKED = {
     "controller": Asked("Controller (GDPR, Art. 4(7))", OPERATOR, "the controller (Art. 4(7))"),
     "contact": Asked("Contact, who answers questions about these files", CONTROLLER, "the contact"),
     "signer": Asked("Made by, as declared", OPERATOR, "who made the files"),
-    "why": Asked("Why this unit and this budget", "whoever chose them", "why this unit and this budget"),
+    "why": Asked("Why this unit and this budget", "whoever chose unit and budget", "why this unit and this budget"),
     "assessment": Asked(
         "Reference of the DPIA (GDPR, Art. 35), or why none is needed",
         CONTROLLER,
@@ -116,7 +117,7 @@ BESIDE_OPTIONS = (
     "from the recipient, an agreement to look for nobody in the rows, and to link them with nothing about people",
 )
 """What law asks of the controller, and no field of a declaration has."""
-CARED_FOR = "from whoever collected the data, what is done for the children who by answer 5 are among the people"
+CARED_FOR = "what is done for the children who by answer 5 are among the people"
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,10 @@ def lines(given: Mapping[str, str]) -> list[Line]:
     return [_line(name, asked, given) for name, asked in ASKED.items()]
 
 
-def open_in_words(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Write what is open, each with its state, by which they are sorted."""
+def open_of(given: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Write what is open, each behind who says it and what its answer lacks, by which they are sorted."""
     every = lines(given)
-    return [(state, one.what) for state in STATES for one in every if one.state == state]
+    return [(one.who, state, one.what) for state in STATES for one in every if one.state == state]
 
 
 def counts_of(given: Mapping[str, str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
-from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.notes import left_out_and_reckoned
 from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
@@ -86,14 +86,16 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     hand_off = facts["hand_off"]
     trusted = "the operator who reads the data, and the machine that it lies on"
     if hand_off["clients"]:
-        trusted = "each client's operator, with that client's own records"
+        trusted = "each client's operator, who reads that client's records"
     if "trust" in hand_off:
         trusted += ", and whoever runs the aggregator, which read the exact sums of every client"
-    one = ", ".join(filter(None, (words["one"], words["of_persons"])))
-    but = "; not against what bounds off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
-    text = f"{_capital(one)}: from everybody who gets these files, whatever else they know{but}. "
+    but = ", but not against what bounds off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
+    one = words["one"] + "," * ("," in words["one"])
+    text = f"{_capital(one)} is protected from everybody who gets these files, whatever else they know{but}."
+    text += f" It is {words['of_persons']}." if words["of_persons"] else ""
     more = (("What was protected", f"{STATEMENT}#protected"),)
-    return Answer("Who is protected, and from whom?", f"{text}Trusted, and so not guarded against: {trusted}.", more)
+    text += f" Nothing guards against {trusted}, which are trusted."
+    return Answer("Who is protected, and from whom?", text, more)
 
 
 def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
@@ -107,26 +109,29 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
-    return Answer("What could somebody learn at worst?", "", more, rows)
+    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says."
+    return Answer("What could somebody learn at worst?", text, more, rows)
 
 
 def _unprotected(facts: Facts) -> Answer:
     hand_off, content = facts["hand_off"], facts["content"]
-    public = "schema.yaml"
+    public = "what schema.yaml says"
     if "columns" in content:
-        public += ": columns, bounds and lists of values"
+        is_discovered = any(one["name"] == "discovery" for one in hand_off["charges"])
+        but = ", but for those that were discovered under a charge" * is_discovered
+        public += f" (columns, bounds and lists of values{but})"
     if content.get("public"):
-        public += f", and the tables {cut(', '.join(content['public']))}"
+        public += f", what the tables {cut(', '.join(content['public']))} hold"
     several = (
         "" if hand_off["unit"].startswith("user") else " Whoever has several records is hidden less than with one."
     )
-    text = f"What is true of everybody in the data{_such_as(facts)}; what is declared ({public}); and what "
-    text += f"another ledger or tool released of the same people.{several}"
+    text = f"Nothing hides what is true of everybody in the data{_such_as(facts)}, {public}, "
+    text += f"or what another ledger or tool released of the same people.{several}"
     if read_off := _read_off(content):
         text += f" {read_off}"
     more = [("What was protected", f"{STATEMENT}#protected"), ("Not promised", f"{STATEMENT}#limits")]
     if cautions_of(facts):
-        text += " There are cautions."
+        text += " This hand-off has cautions, too."
         more.append(("Cautions", f"{STATEMENT}#cautions"))
     return Answer("What is not protected?", text, tuple(more))
 
@@ -135,11 +140,11 @@ def _read_off(content: Facts) -> str:
     return read_off_in_words(content.get("sources", ()), names_of(content))
 
 
-def _said(words: str | None) -> str:
-    """Repeat words of the operator between marks, which tell them from nacre's; or say that there are none."""
+def _declares(words: str | None, what: str, not_stated: str) -> str:
+    """Repeat words of the operator in a sentence, between marks, which tell them from nacre's; or say what lacks."""
     if not words:
-        return "not stated by the operator."
-    return f"“{brief(words)}”{' (whole below)' * (brief(words) != words)}."
+        return f"The operator does not state {not_stated}."
+    return f"The operator declares {what}: “{brief(words)}”{' (whole below)' * (brief(words) != words)}."
 
 
 def _such_as(facts: Facts) -> str:
@@ -151,24 +156,32 @@ def _such_as(facts: Facts) -> str:
 
 def _special(facts: Facts) -> Answer:
     declared = facts["given"].get("special_categories")
-    text = "Not declared: neither whether the data hold any, nor that they hold none. Nacre never guesses it"
+    which = "whether the data hold special categories, nor that they hold none"
+    names = ""
     if "columns" in facts["content"]:
-        text = "Not declared: neither which columns hold any, nor that none does. Nacre never guesses it; the data "
-        text += "sheet names the columns"
-    text += f"{_ask(facts)}."
+        which, names = (
+            "which columns hold special categories of data, nor that none does",
+            "; the data sheet names the columns",
+        )
+    text = f"The operator declared neither {which}. Nacre never guesses it{names}{_ask(facts)}."
     if declared:
-        text = _capital(_said(declared))
+        text = _declares(declared, "as special categories", "")
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
 
 
 def _ground(facts: Facts) -> Answer:
     given = facts["given"]
+    minors = given.get("minors")
     parts = [
-        f"{title}: {_said(given.get(name))}"
-        for name, title in (("purpose", "Purpose"), ("legal_basis", "Legal basis"), ("subjects", "Whose data"))
+        PURPOSE if given.get("purpose") else _declares("", "", "a purpose"),
+        _declares(given.get("legal_basis"), "this legal basis", "a legal basis"),
+        _declares(given.get("subjects"), "whose data it is", "whose data it is"),
+        _declares(minors, "of children among them", f"whether {VULNERABLE} are among them"),
+        "" if minors else "Nacre cannot know it, since no column's type says it.",
     ]
-    return Answer("For what purpose, and on what legal basis?", " ".join(parts), (_MADE,))
+    question = "For what purpose, on what legal basis, and are there children among the people?"
+    return Answer(question, " ".join(filter(None, parts)), (_MADE, ("To obtain", f"{STATEMENT}#obtain")))
 
 
 def charge_approved(facts: Facts, accounts: Accounts) -> str:
@@ -193,17 +206,19 @@ def charge_approved(facts: Facts, accounts: Accounts) -> str:
 
 
 def _approval(facts: Facts, accounts: Accounts) -> Answer:
-    text = f"{charge_approved(facts, accounts)}. That these files may leave is another decision: it stands in "
-    text += "officer.sig beside them, which nacre verify FOLDER reads with its day. Without that file nobody took it. "
-    text += "Whether the files are signed, and whether maker and officer signed by one key, nacre verify says too. "
-    text += f"Made by, as declared: {_said(facts['given'].get('signer'))}"
+    text = f"{charge_approved(facts, accounts)}. That these files may leave is another decision, which stands in "
+    text += (
+        "officer.sig beside them: nacre verify FOLDER reads it, with its day, and without that file nobody took it. "
+    )
+    text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
+    text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
 def _budget(facts: Facts, accounts: Accounts) -> Answer:
     more = [("Budget", f"{STATEMENT}#budget")]
     if not accounts:
-        text = "Not known here: each client, or whoever keeps the ledger, can say it."
+        text = "What remains is not known here: each client, or whoever keeps the ledger, can say it."
         return Answer("What remains of the budget?", text, tuple(more))
     one = accounts[0]
     left = "nothing further fits"
@@ -232,28 +247,32 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
     if content["about"] == "federation":
         text = "There are no rows of persons: a classifier is handed over, which is made of noisy sums."
     elif content["about"] == "embeddings":
-        text = f"Yes, each vector is of one document, whose id is public. Hidden is {words['one']}."
+        text = f"Yes, each vector is of one document, whose id is public; {words['one']} is hidden."
     elif "words" in content:
-        text = f"What is handed over: {_sentence(cut(content['words']))}"
+        text = f"The files hold {_sentence(cut(content['words']))}"
     else:
-        text = "Rows are drawn from a model of noisy sums: none is anybody's, and one that equals a real one by chance "
-        text += f"proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
+        text = "No row is anybody's: rows are drawn from a model of noisy sums, and one that equals a real one by "
+        text += f"chance proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
     text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
     text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
-    text += "whether the maker is trusted (10). A person with many records, or such a bound, tips it towards no."
-    dropped = sorted(not_handed_over(facts["quality"]))
+    text += "whether the maker is trusted (10). Persons with many records speak against it, and bounds off real rows."
+    dropped, reckoned = left_out_and_reckoned(facts)
     if content.get("left_out"):
-        text += f" Left out, as the schema declares them identifiers: {cut(', '.join(content['left_out']))}."
+        text += (
+            f" Left out are the columns that the schema declares identifiers: {cut(', '.join(content['left_out']))}."
+        )
     elif "left_out" in content:
         text += (
-            f" No column of schema.yaml was left out{' as an identifier' * bool(dropped)}; what else the raw file had "
+            f" No column of schema.yaml was left out{' as an identifier' * bool(dropped or reckoned)}; what else the "
         )
-        text += "is not known here."
+        text += "raw file had is not known here."
     if dropped:
-        text += f" Measured, and not handed over: {cut(', '.join(dropped))}."
+        text += f" These columns were measured, and are not handed over: {cut(', '.join(dropped))}."
+    if reckoned:
+        text += f" These are no columns of the files, but follow from columns that are: {cut(', '.join(reckoned))}."
     if content.get("made_anew"):
         anew = ", ".join(name for names in content["made_anew"].values() for name in names)
-        text += f" Made anew, of nobody: {cut(anew)}."
+        text += f" These are made anew, of nobody: {cut(anew)}."
     return Answer(
         "Can a row be traced to a person, and is it anonymous?", text, (("What is in it", f"{SHEET}#content"),)
     )
@@ -261,29 +280,32 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 def _recipients(facts: Facts) -> Answer:
     given = facts["given"]
-    named = (("recipient", "For"), ("license", "Terms"), ("recipient_retention", "May be kept"))
-    parts = [f"{title}: {_said(given.get(name))}" for name, title in named]
-    text = " ".join(parts) + " Never for a decision about a single person, or to look for one. "
+    parts = [
+        _declares(given.get("recipient"), "as recipient", "a recipient"),
+        _declares(given.get("license"), "these terms", "any terms"),
+        _declares(given.get("recipient_retention"), "how long the files may be kept", "how long the files may be kept"),
+    ]
+    text = (
+        " ".join(parts) + " No recipient may use the files for a decision about a single person, or to look for one. "
+    )
     text += DECISIONS_ON_GROUPS
     more = ("What it must not be used for", f"{SHEET}#not-for"), ("If you pass it on", f"{SHEET}#pass-on")
     return Answer("What may recipients do, and when must they delete it?", text, more)
 
 
 def _checks(facts: Facts) -> Answer:
-    text = (
-        "By nacre verify FOLDER --public-key KEY --officer-key KEY, with keys that you got elsewhere. Without nacre, "
-    )
+    text = "It is checked by nacre verify FOLDER --public-key KEY --officer-key KEY, with keys that you got elsewhere. "
     text += (
-        f"{UNSIGNED} Nothing can check that the noise was added and rows were drawn from it, what is declared, days, "
+        f"Without nacre, {UNSIGNED} Nothing can check that the noise was added and rows were drawn from it, what is "
     )
-    text += (
-        f"names, and what had been spent before this: these rest on {vouched_for_by(facts)}. Nobody but its authors "
-    )
-    text += "reviewed nacre."
+    text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}. "
+    text += "Nobody but its authors reviewed nacre."
     more = (("To check", f"{STATEMENT}#check"),)
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
+PURPOSE = "The declared purpose stands above, held against what these rows are not good for."
+VULNERABLE = "children or other vulnerable people"
 _MADE = ("What the files are", f"{STATEMENT}#made")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from dpmodels.pages.figures.named import has_first_rows
 from dpmodels.pages.figures.open_means import UNLESS
 from dpmodels.pages.glance import (
+    IF_THIN,
     Yardstick,
     error_of,
     has_few_values,
@@ -71,16 +72,22 @@ def far_figures(report: Facts) -> dict[str, dict[str, str]]:
     for figure in FIGURES:
         for name, error in errors_of(report, figure).items():
             if error.counted > FAR and name not in dropped:
-                far.setdefault(figure, {})[name] = in_words(error) + (f" of its {error.of}" if error.of else "")
+                far.setdefault(figure, {})[name] = (
+                    f"{in_words(error)}{f' of its {error.of}' * bool(error.of)}{terms(error)}"
+                )
     return far
 
 
 def in_words(error: PartOff) -> str:
-    """Write within what a figure is, and how far off it is at the farthest; of what is next to no limit, no number."""
+    """Write the one limit that a figure is judged by; of what is next to no limit, no number."""
     if error.counted > MOST_RELATIVE:
         return UNKNOWN
-    stated, farthest = (percent_up(max(one, LEAST), MOST_RELATIVE) for one in (error.stated, error.farthest))
-    return "at least " * error.is_cut + stated + f", up to {farthest}" * (farthest != stated)
+    return "at least " * error.is_cut + percent_up(max(error.stated, LEAST), MOST_RELATIVE)
+
+
+def terms(error: PartOff) -> str:
+    """Say on what terms that limit holds, where it holds on any."""
+    return f", {IF_THIN}" * (error.farthest > error.stated and error.counted <= MOST_RELATIVE)
 
 
 def bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:

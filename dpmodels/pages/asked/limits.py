@@ -1,0 +1,95 @@
+"""What the rows of a hand-off are not good for whatever the purpose is, and which of their means hold.
+
+Somebody holds the declared purpose against it: nacre compares no words.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.pages.card_words import cut
+from dpmodels.pages.figures.named import listed
+
+Facts = Mapping[str, Any]
+SINGLE = "a decision about a single person, or a search for one"
+LINKED = "linking these rows with other files about the same people: no row is anybody's, and a match proves nothing"
+SMALL = "groups of few rows{such_as}: noise and fit hide what these differ by, or make it up"
+RARE = "rare {what}: that one is there, or is not there, proves nothing"
+MARKED = "what report.html marks ✗, or lists as not to be used: {marks}"
+MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
+"""How headings of a report begin."""
+BY_GROUP = "means by group, as report.html states them and not as these rows give them"
+SHORT = {"by itself": "shares and quantiles"}
+"""What headings of a report are called where none stands above them."""
+MOST_COLUMNS, MOST_GROUPS = 6, 3
+TERMS = {
+    "hold": "hold",
+    "in some groups": "hold but for the pale groups",
+    "if values thin out": "hold only if values thin out (become rarer towards the largest possible one, as wages do)",
+}
+"""How pages write on what terms means by group hold."""
+OF_ALL = {"good": "good", "care": "with care", "bad": "not to be used"}
+
+
+def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
+    """Return what the rows, vectors or classes of a hand-off are not good for; the purpose needs none of these.
+
+    ``names_marked``: what a report marks as of no use is named; else it stands on the same page below.
+    """
+    about, quality = facts["content"]["about"], facts["quality"]
+    if about == "embeddings":
+        return [SINGLE]
+    if about == "federation":
+        return [SINGLE, RARE.format(what="classes")]
+    groups = [f"{cut(name)} ({cut(', '.join(labels))})" for name, labels in quality.get("pale", {}).items()]
+    such_as = f", such as {listed(groups, MOST_GROUPS)}" if groups else ""
+    rare = RARE.format(what="classes" if about == "images" else "combinations of values")
+    marked = _marked(quality)
+    if marked and not names_marked:
+        marked = [MARKED.format(marks="which these are stands below")]
+    return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
+
+
+def _marked(quality: Facts) -> list[str]:
+    """Name what a report marks as of no use, by what is asked of it; nothing where it marks none."""
+    bad = {title: [*map(cut, marks["bad"])] for title, marks in _marks(quality).items() if "bad" in marks}
+    lost = {what: [*map(cut, names)] for what, names in quality.get("moments", {}).items()}
+    every = [
+        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {listed(names, MOST_COLUMNS)}"
+        for title, names in (bad | lost).items()
+    ]
+    return [MARKED.format(marks="; ".join(every))] if every else []
+
+
+def _heading(title: str) -> str:
+    return SHORT.get(title, title).replace(", ", " and ")
+
+
+def _marks(quality: Facts) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """Return the marks of the columns; cards up to page layout 24 have none."""
+    marks: Mapping[str, Mapping[str, Mapping[str, str]]] = quality.get("marked", {})
+    return marks
+
+
+def means_in_words(quality: Facts) -> list[tuple[str, str]]:
+    """Say which means of all rows, means by group and large quantiles hold, with a heading each; nothing if none is."""
+    said = [
+        (f"{_heading(title)} of all rows", _by_mark(marks))
+        for title, marks in _marks(quality).items()
+        if title.startswith((MEANS, QUANTILES))
+    ]
+    if said:
+        stated = quality.get("group_means", {})
+        parts = [f"{words}: {listed([*map(cut, stated[terms])])}" for terms, words in TERMS.items() if terms in stated]
+        said.insert(1, (BY_GROUP, "; ".join([*parts, "no other is known" if parts else "none is known"])))
+    return said
+
+
+def _by_mark(marks: Mapping[str, Mapping[str, str]]) -> str:
+    return "; ".join(
+        f"{words}: {listed(_with_limit(mark, marks[mark]))}" for mark, words in OF_ALL.items() if mark in marks
+    )
+
+
+def _with_limit(mark: str, columns: Mapping[str, str]) -> list[str]:
+    """Name columns, each with what it is within; of those of no use without."""
+    return [cut(name) if mark == "bad" else f"{cut(name)} (within {words})" for name, words in columns.items()]
