@@ -40,7 +40,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.groups.rates import asked_rates, rates_of
 from dpmodels.report.groups.reconciled import agreeing
-from dpmodels.report.groups.stated import group_means
+from dpmodels.report.groups.stated import asked_names, group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import errors_of
@@ -83,8 +83,8 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    asked = named_pairs(line.contract.workload, list(overview.modelled))
-    together = _pairs(marginals, overview, pairs, asked, _ruled(line, columns, gate))
+    named = named_pairs(line.contract.workload, list(overview.modelled))
+    together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
     derived = _derived(release, tally, first, columns, pairs if together else {})
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
@@ -96,6 +96,7 @@ def summarise(
         "columns": columns,
         **derived,
         "pairs": together,
+        **({"asked": asked} if (asked := asked_names(line.contract.workload, overview.columns)) else {}),
         **_rates(overview, measured, summed),
         **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived}),
         "fit": _looks(line, fit),

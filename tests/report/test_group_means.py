@@ -1,5 +1,6 @@
 """Means by groups in a report: of which pairs they are, how close they come, and what a page shows of them."""
 
+import copy
 import re
 from typing import Any
 
@@ -11,15 +12,19 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Derived, Integer
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.columns.check_sums import add_up
+from dpmodels.hand_off.columns.check_groups import are_called, are_means
+from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
+from dpmodels.report.bins import group_labels
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
-from dpmodels.report.groups.stated import pairs_of
+from dpmodels.report.groups.ranges import RANGES, SINGLE, cells_of_ranges, grouped_by, ranges_of
+from dpmodels.report.groups.stated import _each_once, pairs_of
 from flows.command_line.show_means import without_nulls
 from tests.kit.reports import facts_of
 
@@ -49,7 +54,7 @@ columns:
   country: {type: derived, of: city, values: {Rome: IT, Milan: IT, Lyon: FR}}
 """)
 assert isinstance(SCHEMA, Schema)
-ROWS = 6000
+ROWS, MOST_OF_A_NUMBER = 6000, SINGLE + 1
 
 
 def make_stays(seed: int) -> tuple[pd.DataFrame, Records]:
@@ -92,6 +97,82 @@ def test_means_are_of_numbers_beside_categories_that_are_drawn_and_of_what_follo
     assert ("code", "room") not in pairs_of(SCHEMA.columns, facts)  # numbers that no formula reckons with may be codes
 
 
+def _are_in(values: "pd.Series[Any]", labels: list[str]) -> "pd.Series[bool]":
+    """Tell which values of a column are in a group that is called so."""
+    if values.name != "nights":
+        return values.astype(object).fillna("null").astype(str).isin(labels)
+    ends = [[float(end) for end in label.split(" to ")] for label in labels if label != "null"]
+    inside = [values.between(each[0], each[-1]) for each in ends] + [values.isna()] * ("null" in labels)
+    return pd.concat(inside, axis=1).any(axis=1)
+
+
+def test_of_two_numbers_that_a_workload_names_the_one_of_fewer_values_makes_groups_of_the_other(
+    facts: dict[str, Any],
+) -> None:
+    stated = {(one["column"], one["by"]): one for one in facts["groups"]}
+    means = stated["price", "nights"]
+    assert ("nights", "price") not in stated
+    named = [group["labels"] for group in means["groups"]]
+    assert named[0] == ["1"] and named[-1] == ["null"] and 3 < len(named) <= MOST_OF_A_NUMBER
+    assert are_called(facts, SCHEMA) and are_means(facts, SCHEMA)
+    assert ["price", "nights"] not in facts["asked"] and facts["asked"][:3] == [
+        ["city", "nights"],
+        ["city", "price"],
+        ["nights", "price"],
+    ]
+    assert ["city", "bill"] in facts["asked"]  # which `bill_counted` stands for
+
+
+@pytest.mark.parametrize(
+    "labels", [["0"], ["99"], ["2"], ["1 to 3"], ["exactly 0"], ["1 to 15"], ["-1 to 1"], ["2 to 1"], ["many"]]
+)
+def test_ranges_that_a_number_cannot_have_are_no_groups(facts: dict[str, Any], labels: list[str]) -> None:
+    forged = copy.deepcopy(facts)
+    means = next(one for one in forged["groups"] if one["by"] == "nights")
+    means["groups"][0]["labels"] = labels
+    assert not are_called(forged, SCHEMA)
+
+
+def test_a_group_that_holds_one_value_of_a_number_keeps_what_a_formula_makes_of_it() -> None:
+    assert _values(SCHEMA.columns["nights"], "nights", ["3"]) == {"nights": 3.0}
+    assert _values(SCHEMA.columns["nights"], "nights", ["3 to 4"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (("nights", "price"), ("price", "nights")),
+        (("price", "nights"), ("price", "nights")),
+        (("came", "price"), ("came", "price")),
+        (("city", "price"), None),
+    ],
+)
+def test_which_of_two_numbers_makes_groups_is_a_matter_of_the_schema(
+    pair: tuple[str, str], expected: tuple[str, str] | None
+) -> None:
+    assert grouped_by(*pair, SCHEMA.columns) == expected
+
+
+def test_ranges_of_many_values_are_of_about_equal_size_and_have_the_ends_of_cells() -> None:
+    column = Integer(type="integer", min=0, max=99)
+    merge = np.arange(column.cells)
+    counts = np.where(merge < column.cells // 2, 3.0, 1.0)
+    group = ranges_of(column, merge, counts)
+    sizes = np.bincount(group, counts)
+    assert len(sizes) == RANGES and sizes.max() < 2 * sizes.min()
+    labels = group_labels(column, group)
+    assert [int(mask.sum()) for mask in cells_of_ranges(labels, column) or ()] == np.bincount(group).tolist()
+    assert cells_of_ranges(labels[::-1], column) is None
+
+
+def test_categories_that_are_renamed_one_to_one_are_no_further_groups(facts: dict[str, Any]) -> None:
+    columns = dict(SCHEMA.columns)
+    renamed = Derived(type="derived", of="city", values={"Rome": "R", "Milan": "M", "Lyon": "L"})
+    pairs = {("price", "city"): True, ("price", "letter"): True, ("price", "country"): True}
+    kept = [pair for pair, _ in _each_once(pairs, {**columns, "letter": renamed})]
+    assert kept == [("price", "city"), ("price", "country")]
+
+
 def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: dict[str, Any]) -> None:
     real, drawn = (make_stays(seed)[0] for seed in (0, 1))
     off = list[float]()
@@ -102,12 +183,13 @@ def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: di
             continue
         kept = real.dropna(subset=one["column"])
         for group in one["groups"]:
-            rows = kept[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
+            rows = _are_in(kept[one["by"]], group["labels"])
+            if group["released"] is None:
+                assert one["by"] == "nights"
+                continue
             off.append(abs(group["released"] - kept[one["column"]][rows].mean()) / group["within"])
             assert group["share"] == pytest.approx(rows.mean(), abs=0.05)
-            synthetic = drawn[one["column"]][
-                drawn[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
-            ].mean()
+            synthetic = drawn[one["column"]][_are_in(drawn[one["by"]], group["labels"])].mean()
             assert group["synthetic"] == pytest.approx(synthetic, rel=1e-5)
     assert len(off) > 20
     assert max(off) < 2.5  # they share noise, as a city and its country do, so several may be beyond at once
