@@ -251,8 +251,8 @@ def pairs_figure(facts: Facts) -> Figure | None:
     return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)), brief=brief)
 
 
-def pair_tables(facts: Facts) -> list[Figure]:
-    """Draw some pairs of columns in groups, as they were released beside the synthetic rows.
+def pair_tables(facts: Facts) -> dict[tuple[int, int], Figure]:
+    """Draw some pairs of columns, by their places, in groups, as they were released beside the synthetic rows.
 
     Those of which noise hides that the columns depend on each other are left out, but for the one farthest off and
     those that a workload asks for; and all with a column that nobody receives.
@@ -265,12 +265,22 @@ def pair_tables(facts: Facts) -> list[Figure]:
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
     hidden -= asked_pairs(facts)
-    shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) in received.keys() - hidden]
-    return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
+    tables = {(one["columns"][0], one["columns"][1]): one for one in pairs.get("tables", ())}
+    shown = {pair: one for pair, one in tables.items() if pair in received.keys() - hidden}
+    return {pair: _pair_table(facts, one, within[pair], farthest) for pair, one in shown.items()}
 
 
-def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
-    """Return whose rates are stated, these by each other column, drawn, and where most scales end; None without any."""
+@dataclass(frozen=True)
+class Rates:
+    """Whose rates are stated, these by each other column, drawn, the clearest first, and where most scales end."""
+
+    of: str
+    figures: Sequence[Figure]
+    end: str
+
+
+def rate_figures(facts: Facts) -> Rates | None:
+    """Draw the rates of the target by each other column; None where a report states none."""
     rates = facts.get("rates")
     if not rates:
         return None
@@ -283,18 +293,19 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
     clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
     drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]
-    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end)
+    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
 
 
-def asked_rate_figures(facts: Facts) -> list[Figure]:
-    """Draw the rates of columns that are not the target, by those that a workload names with them."""
-    columns, figures = facts["columns"], list[Figure]()
+def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
+    """Draw the rates of columns that are not the target by those that a workload names with them, by their places."""
+    columns, figures = facts["columns"], dict[tuple[int, int], Figure]()
     for rates in facts.get("asked_rates", ()):
         name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
         for one in rates["columns"]:
             end = 1.0 if (end := max(_largest(one), whole, 1e-9)) > HALF else end
             drawn = _rate(columns[one["column"]], one, (whole, end))
-            figures.append(replace(drawn, title=f"{name} = {rates['class']}, by {drawn.title}"))
+            title = f"{name} = {rates['class']}, by {drawn.title}"
+            figures[rates["target"], one["column"]] = replace(drawn, title=title)
     return figures
 
 

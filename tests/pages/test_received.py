@@ -33,7 +33,7 @@ def test_no_figure_and_no_picture_of_a_pair_is_of_a_column_that_nobody_receives(
     assert "age" in farther(whole) and "age" not in farther(report)
     for facts, is_there in ((whole, True), (report, False)):
         assert ("age" in glance(facts)["worst columns"]) is is_there
-        assert any("age" in drawn.title.split(" with ") for drawn in pair_tables(facts)) is is_there
+        assert any("age" in drawn.title.split(" with ") for drawn in pair_tables(facts).values()) is is_there
     assert pair_tables(report)
 
 

@@ -17,6 +17,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
+from dpmodels.pages.figures.asked_for import figures_together
 from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
@@ -200,15 +201,15 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     facts: dict[str, Any],
 ) -> None:
     one = next(one for one in facts["groups"] if (one["column"], one["by"]) == ("price", "city"))
-    figures = {drawn.title: drawn for drawn in mean_figures(facts)}
+    figures = {drawn.title: drawn for drawn in mean_figures(facts).values()}
     drawn = figures["price by city"]
     assert [row[0] for row in drawn.rows] == ["Rome", "Milan", "Lyon"]
     assert drawn.svg.count('class="whisker"') == drawn.svg.count('class="mark"') == 3
     assert [float(row[3]) for row in drawn.rows] == pytest.approx([each["synthetic"] for each in one["groups"]], 1e-3)
     poor = {**one, "groups": [{**group, "reason": WIDE} for group in one["groups"]]}
     lost = {**poor["groups"][0], "released": None, "within": None, "synthetic": None, "reason": DROWNED}
-    some = {**facts, "groups": [one, {**poor, "groups": [lost, *poor["groups"][1:]]}]}
-    first, second = mean_figures(some)
+    some = {**facts, "groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}
+    (first,), (second,) = (mean_figures(each).values() for each in ({**facts, "groups": [one]}, some))
     assert "bar rest" not in first.svg
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
     assert second.svg.count("not known") == 1
@@ -221,7 +222,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert "not those of the rows, if values thin out: " in " ".join(uses(far).care)
     assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
-    assert 'id="groups"' in page and "synthetic rows has no stated error: use the released one." in page
+    assert 'id="asked"' in page and "synthetic rows has no stated error: use the released one." in page
     assert page.count("price by city") >= 2
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
 
@@ -229,7 +230,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
 def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_stand_as_the_schema_lists_them(
     facts: dict[str, Any],
 ) -> None:
-    every = mean_figures(facts)
+    every = [*mean_figures(facts).values()]
     drawn = next(one for one in every if one.title == "price by city")
     marks = [float(y) for y in re.findall(r'class="mark" d="M[\d.]+ ([\d.]+)v', drawn.svg)]
     figures = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="end" class="second"', drawn.svg)][1:]
@@ -260,9 +261,11 @@ def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(fa
         true = (real["card"][real["city"].isin(city)].dropna() == "yes").mean()
         assert abs(synthetic - true) < 1.5 * within
         assert released == pytest.approx(true, abs=0.1)
-    titles = [drawn.title for drawn in asked_rate_figures(facts)]
+    titles = [drawn.title for drawn in asked_rate_figures(facts).values()]
     assert {"card = yes, by price", "card = yes, by city"} <= {*titles}
-    assert 'id="asked-rates"' in render(facts)
+    page = render(facts)
+    of_asked = page[page.index('id="asked"') : page.index('id="use"')]
+    assert of_asked.count("<figure>") == len(facts["asked"]) + len(figures_together(facts).asked.others)
 
 
 def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:

@@ -4,7 +4,8 @@ Privacy: post-processing of a publishable report.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
@@ -67,25 +68,52 @@ def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
     return bool(highest > min((one["released"] + wider * one["within"] for one in relied), default=0.0))
 
 
-def mean_figures(report: Facts) -> list[Figure]:
-    """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
+def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[tuple[str, str], Figure]:
+    """Draw the means by groups that a report states, by their columns: first those that are ``asked`` for, in order.
 
-    Those that are seen at once, and the others, stand in the order of the schema: by what makes the groups, so that
-    cards beside each other are about as high, and then by column. Pictures of a column that are seen at once have one
-    scale, and so have the others.
+    Of the others those that are seen at once, and the rest, stand in the order of the schema: by what makes the groups,
+    so that cards beside each other are about as high, and then by column. Pictures of a column that are seen at once
+    have one scale, and so have the others.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
-    every = [one for one in report.get("groups", ()) if one["column"] in columns]
+    every = {(one["column"], one["by"]): one for one in report.get("groups", ()) if one["column"] in columns}
     places = {name: place for place, name in enumerate(columns)}
+    others = [one for pair, one in every.items() if pair not in asked]
     in_order = [
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
-        for some in (every[:TABLES], every[TABLES:])
+        for some in (others[:TABLES], others[TABLES:])
     ]
-    return [
-        _drawn(one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]]))
-        for some in in_order
+    return {
+        (one["column"], one["by"]): _drawn(
+            one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]])
+        )
+        for some in ([every[pair] for pair in asked if pair in every], *in_order)
         for one in some
-    ]
+    }
+
+
+def clearest_means(report: Facts, pairs: Collection[tuple[str, str]]) -> str:
+    """Name the pair whose groups have means that are farthest apart, in what these are within; empty of none."""
+    every = {(one["column"], one["by"]): one["groups"] for one in report.get("groups", ())}
+    apart = {pair: _apart(every[pair]) for pair in pairs if pair in every}
+    column, by = max(apart, key=apart.__getitem__, default=("", ""))
+    return f"{column} by {by}" if column else ""
+
+
+def _apart(groups: Sequence[Facts]) -> float:
+    """Return how far the means of two groups that nothing speaks against are apart, as a part of what both are within.
+
+    None is taken to be known better than to ``FINE`` parts of the largest, since a rule may leave a single value.
+    """
+    relied = [one for one in groups if not one["reason"] and one["released"] is not None]
+    least = max((abs(one["released"]) for one in relied), default=0.0) / FINE or 1.0
+    return max(
+        (
+            abs(one["released"] - other["released"]) / max(math.hypot(one["within"], other["within"]), least)
+            for one, other in combinations(relied, 2)
+        ),
+        default=0.0,
+    )
 
 
 def _shown(means: Facts) -> list[Facts]:
