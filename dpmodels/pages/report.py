@@ -130,13 +130,7 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pairs=pairs,
         small=small,
         across=across(len(small)),
-        together=(together := figures_together(facts)),
-        asked=together.asked,
-        dependences=dependence_figures(facts),
-        without_outcome=without_outcome(facts),
-        classes=_classes(facts, together),
-        class_names=class_names(facts),
-        at_once={"asked": ASKED, "rates": RATES, "groups": TABLES_OF_MEANS, "tables": TABLES},
+        **_together(facts),
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
         by_column=(judged := by_column(facts)),
@@ -161,6 +155,20 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         example=example(facts),
         figures_are=[f"{said}." for said in [*map(of_figures, facts.get("cautions", ())), _of_users(facts)] if said],
     )
+
+
+def _together(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw pairs of columns, rates and means: those that were asked for, and the others."""
+    together = figures_together(facts)
+    return {
+        "together": together,
+        "asked": together.asked,
+        "dependences": dependence_figures(facts),
+        "without_outcome": without_outcome(facts),
+        "classes": _classes(facts, together),
+        "class_names": class_names(facts),
+        "at_once": {"asked": ASKED, "rates": RATES, "groups": TABLES_OF_MEANS, "tables": TABLES},
+    }
 
 
 def _classes(facts: Mapping[str, Any], together: Together) -> list[Figure]:

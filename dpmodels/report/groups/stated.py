@@ -268,7 +268,7 @@ def _ranges(counted: Counted, column: str, by: str, known: Known) -> tuple[str, 
     if not isinstance(of, Continuous):
         return None
     measured, merged = _measured(counted, column, by, known)
-    counts = measured.whole.groups["count"].rename(str)
+    counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
     sizes = np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])])
     return column, ranges_of(of, merged[by], sizes)
 
