@@ -108,6 +108,7 @@ def test_what_follows_from_two_rules_or_from_a_formula_is_no_finding() -> None:
     gate = [{"rule": f"`{text}` {EVERY_ROW}"} for text in (
         "ordered <= shipped", "shipped < delivered", "when kind = a then city = x", "when city = x then fast = true",
         "when lot = z then not fast", "when city = y then lot = q", "paid >= billed",
+        "when kind = b and city = y then rate = 3",
     )]  # fmt: skip
     names = ["ordered", "shipped", "delivered", "kind", "city", "fast", "lot", "paid", "billed", "rate", "hours"]
     computed = FALLS_APART.format(name="hours", others="paid and rate")
