@@ -220,7 +220,7 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
 
 def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]:
     """State the rates of the target by every other column, where it was counted with them."""
-    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals)
+    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals, schema)
     return {"rates": rates} if rates else {}
 
 
