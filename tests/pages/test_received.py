@@ -101,6 +101,14 @@ def test_a_derived_column_is_warned_of_whose_mean_noise_leaves_open_or_may_put_f
         in warned[-1]
     )
     assert all("For the next release, declare narrower public bounds for age and dose" in one for one in warned)
+    category = next(one["name"] for one in report["columns"] if not one["ordered"])
+    for follows, says in (
+        (["age", category], "bounds for age, which"),
+        ([category], "For the next release, spend more."),
+    ):
+        of_category = {**report, "derived": [report["derived"][1] | {"follows": follows}]}
+        (told,) = [one for one in warnings_of(of_category) if one.startswith("column far")]
+        assert says in told
     assert _quality(report)["warnings"][-2:] == [one.removeprefix("column ") for one in warned]
 
 

@@ -14,6 +14,7 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Derived, Integer
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_derived import _is_counted
 from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
@@ -23,6 +24,7 @@ from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.bins import group_labels
+from dpmodels.report.derived.means import of_copy
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
 from dpmodels.report.groups.ranges import RANGES, SINGLE, cells_of_ranges, grouped_by, ranges_of
 from dpmodels.report.groups.stated import _each_once, pairs_of
@@ -166,6 +168,28 @@ def test_ranges_of_many_values_are_of_about_equal_size_and_have_the_ends_of_cell
     assert cells_of_ranges(labels[::-1], column) is None
 
 
+def test_a_derived_column_has_the_figures_of_the_one_that_is_counted_in_its_place(facts: dict[str, Any]) -> None:
+    copied = next(one for one in facts["columns"] if one["name"] == "bill_counted")
+    bill = next(one for one in facts["derived"] if one["name"] == "bill")
+    seen = {
+        "name": "bill_counted",
+        "unseen": {"means": [1.0, 90.0], "far": True, "records": 3},
+        "p99": {"estimate": 200.0},
+    }
+    assert of_copy({**seen, "p99": {"estimate": 200.0, "expected_error": 3.0}}) == {
+        "unseen": {"means": [1.0, 90.0], "far": True},
+        "p99": {"estimate": 200.0, "expected_error": 3.0},
+    }
+    assert of_copy({**seen, "avoid": ["p99"], "unseen": {}}) == {}
+    assert {key: bill[key] for key in bill.keys() & {"unseen", "p99"}} == of_copy(copied)
+    off = 2 * copied["mean"]["expected_error"]  # it agrees with those of other columns besides
+    assert bill["mean"]["estimate"] == pytest.approx(copied["mean"]["estimate"], abs=off)
+    assert _is_counted(bill, SCHEMA.derived["bill"], SCHEMA, facts)
+    assert not _is_counted(
+        {**bill, "p99": {"estimate": 9.0, "expected_error": 0.1}}, SCHEMA.derived["bill"], SCHEMA, facts
+    )
+
+
 def test_categories_that_are_renamed_one_to_one_are_no_further_groups(facts: dict[str, Any]) -> None:
     columns = dict(SCHEMA.columns)
     renamed = Derived(type="derived", of="city", values={"Rome": "R", "Milan": "M", "Lyon": "L"})
@@ -273,8 +297,8 @@ def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None
     about = {"columns": [{"name": "price", "avoid": ["mean"]}, {"name": "bill_counted", "unseen": {"open": True}}]}
     for column, says in (("price", DOUBTED), ("value", DOUBTED), ("nights", ""), ("bill_counted", DOUBTED)):
         assert doubted(means.copy(), about, column, SCHEMA.columns)["reason"].tolist() == [says, WIDE], column
-    about["columns"].pop(0)  # what is counted in the place of a derived column is doubted as that is
-    assert doubted(means.copy(), about, "bill_counted", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
+    about["columns"].pop()  # a derived column that another one is counted in the place of is doubted as that is
+    assert doubted(means.copy(), about, "bill", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
     assert doubted(means.copy(), {}, "price", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
 
 
