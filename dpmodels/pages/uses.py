@@ -15,7 +15,7 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.group_means import means_told_apart
+from dpmodels.pages.figures.group_means import means_told_apart, means_with_care
 from dpmodels.pages.figures.means import (
     CLOSE,
     FAR,
@@ -249,7 +249,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
-    yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS), on_terms=True)
+    yield from means_with_care(known.report, lambda apart: known.named(apart, MOST_PAIRS))
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
     yield from models_that_see(known.report, known.dropped, known.named)

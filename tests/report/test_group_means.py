@@ -244,6 +244,11 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     far = {**facts, "columns": [{**one, "unseen": {"far": True, "means": [0, 9]}} for one in facts["columns"]]}
     assert "price by city" not in told_apart(far) and "price by city" in told_apart(far, on_terms=True)
     assert "not those of the rows, if values thin out: " in " ".join(uses(far).care)
+    few = {**one, "groups": [*one["groups"][:2], {**one["groups"][2], "share": 0.02, "reason": WIDE}]}
+    many = {**few, "groups": [*few["groups"][:2], {**few["groups"][2], "share": 0.2}]}
+    assert told_apart({"groups": [few]}) == ["price by city"] and told_apart({"groups": [many]}) == []
+    assert told_apart({"groups": [many]}, but_some=True) == ["price by city (not Lyon)"]
+    assert "but for some groups: price by city (not Lyon)" in " ".join(uses({**facts, "groups": [many]}).care)
     assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
     assert 'id="asked"' in page and "synthetic rows has no stated error: use the released one." in page

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
@@ -29,6 +30,9 @@ LETTER = 7.0
 """Width of a letter, at most."""
 FAR = 1.0
 """Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
+FEW, MOST_DOUBTED = 0.05, 3
+"""Part of the rows that groups may hold whose means are not to be relied on, for those of a pair to be good; and so
+many of these that are named."""
 FINE = 1000
 """Parts of an axis of which a figure that is less than one is written as 0."""
 NONE_APART = "; no two groups differ for certain"
@@ -37,22 +41,43 @@ FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
-def told_apart(report: Facts, on_terms: bool = False) -> list[str]:
+def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) -> list[str]:
     """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against.
 
-    ``on_terms``: those that hold if the values of a column thin out; else those that hold anyway.
+    Args:
+        report: the facts.
+        on_terms: those that hold if the values of a column thin out; else those that hold anyway.
+        but_some: those of which something speaks against the means of groups that hold more than ``FEW`` of the rows,
+            with these; else those of which nothing does.
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
     dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
     apart = [one for one in groups if are_apart(one["groups"], len(groups))]
     received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
-    return [f"{one['column']} by {one['by']}" for one in received if (one["column"] in thinning) is on_terms]
+    asked = [one for one in received if (one["column"] in thinning) is on_terms]
+    return [f"{one['column']} by {one['by']}{but}" for one in asked if bool(but := _but(one["groups"])) is but_some]
 
 
-def means_told_apart(report: Facts, named: Callable[[list[str]], str], on_terms: bool = False) -> Iterator[str]:
-    """Say which means of groups are of use, whether on terms or not."""
-    if apart := told_apart(report, on_terms):
-        terms = ", if values thin out" * on_terms
+def _but(groups: Sequence[Facts]) -> str:
+    """Name the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
+    doubted = [one for one in groups if one["reason"] or one["released"] is None]
+    if sum(one["share"] for one in doubted) <= FEW * sum(one["share"] for one in groups):
+        return ""
+    return f" (not {listed([OF_CATEGORIES.join(one['labels']) for one in doubted], MOST_DOUBTED)})"
+
+
+def means_with_care(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
+    """Say which means of groups are of use on terms, or but for some groups."""
+    for on_terms, but_some in ((True, False), (False, True), (True, True)):
+        yield from means_told_apart(report, named, on_terms, but_some)
+
+
+def means_told_apart(
+    report: Facts, named: Callable[[list[str]], str], on_terms: bool = False, but_some: bool = False
+) -> Iterator[str]:
+    """Say which means of groups are of use, whether on terms or not, and in all groups or but for some."""
+    if apart := told_apart(report, on_terms, but_some):
+        terms = ", if values thin out" * on_terms + ", but for some groups" * but_some
         yield f"means of groups as the report states them, not those of the rows{terms}: {named(apart)}"
 
 
