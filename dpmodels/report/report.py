@@ -86,6 +86,7 @@ def summarise(
     named = named_pairs(line.contract.workload, list(overview.modelled))
     together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
     derived = _derived(release, tally, first, columns, pairs if together else {})
+    asked = {"asked": names} if (names := asked_names(line.contract.workload, overview.columns)) else {}
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -96,9 +97,9 @@ def summarise(
         "columns": columns,
         **derived,
         "pairs": together,
-        **({"asked": asked} if (asked := asked_names(line.contract.workload, overview.columns)) else {}),
+        **asked,
         **_rates(overview, measured, summed),
-        **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived}),
+        **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived, **asked}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,

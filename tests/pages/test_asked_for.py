@@ -9,6 +9,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.check_words import _asked
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
 from dpmodels.pages.report import render
@@ -68,6 +69,7 @@ def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_w
     assert (one.pair, one.command) == ("hidden with ward", "nacre marginals RUN hidden ward")
     assert "hidden" in one.why
     assert asked.of_target == "admitted = true" and asked.rates[0].title == "age"
+    assert facts["asked"] == _asked(SCHEMA)  # by which a report is checked
 
 
 def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
-from dpmodels.contract.columns import Derived, Integer
+from dpmodels.contract.columns import Datetime, Derived, Integer
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_derived import _is_counted
 from dpmodels.hand_off.columns.check_groups import are_called, are_means
@@ -146,14 +146,22 @@ def test_a_group_that_holds_one_value_of_a_number_keeps_what_a_formula_makes_of_
     [
         (("nights", "price"), ("price", "nights")),
         (("price", "nights"), ("price", "nights")),
-        (("came", "price"), ("came", "price")),
+        (("nights", "came"), ("nights", "came")),  # both are whole and many: as they are named
+        (("came", "nights"), ("came", "nights")),
+        (("few", "came"), ("came", "few")),
+        (("few", "born"), ("few", "born")),
+        (("bill", "nights"), ("bill", "nights")),
+        (("nights", "bill"), ("bill", "nights")),
+        (("value", "nights"), None),  # nothing is counted in its place
+        (("born", "born"), None),
         (("city", "price"), None),
     ],
 )
 def test_which_of_two_numbers_makes_groups_is_a_matter_of_the_schema(
     pair: tuple[str, str], expected: tuple[str, str] | None
 ) -> None:
-    assert grouped_by(*pair, SCHEMA.columns) == expected
+    few, born = Integer(type="integer", min=1, max=6), Datetime(type="datetime", min="2000-01-01", max="2020-01-01")
+    assert grouped_by(*pair, {**SCHEMA.columns, "few": few, "born": born}) == expected
 
 
 def test_ranges_of_many_values_are_of_about_equal_size_and_have_the_ends_of_cells() -> None:

@@ -1,7 +1,8 @@
 """Groups that a number makes where a workload names it with another one: its values, or ranges of about equal size.
 
-Of two numbers the one with fewer possible values makes groups (of as many, the one that the schema lists last), and a
-date does rather than a number. Its cells are joined as they are counted, so the ends are those of cells.
+Of two numbers the one of at most twelve values makes groups, else a whole number rather than one with decimals, else
+the one that is named last; a date makes groups of any number. Cells are joined as they are counted, so the ends are
+theirs.
 
 Privacy: post-processing of released counts and public noise scales.
 """
@@ -13,7 +14,7 @@ import numpy as np
 
 from dpmodels.arrays import Floats, Mask, Whole
 from dpmodels.clock import clock_of, counted_time
-from dpmodels.contract.columns import Continuous, Datetime, Modelled
+from dpmodels.contract.columns import Continuous, Datetime, Derived, Modelled, copy_of
 from dpmodels.errors import Unsuitable
 from dpmodels.report.bins import group_labels, states_of
 from dpmodels.report.groups.cells import keys_of, summed
@@ -22,6 +23,8 @@ from dpmodels.report.groups.means import Names
 if TYPE_CHECKING:
     import pandas as pd
 
+DATE = 4
+"""How well dates make groups, which have no means themselves."""
 ROUNDED = 1e-3
 """Part of the largest value by which an end of a range may be off that is written with four digits."""
 SINGLE, RANGES = 12, 8
@@ -31,23 +34,29 @@ LEAST = 0.04
 
 
 def grouped_by(first: str, second: str, columns: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return of two columns of numbers or dates, in the schema's order, which has the mean and which makes the groups.
+    """Return of two columns of numbers or dates, as a workload names them, which has the mean and which makes groups.
 
-    None where one is no such column, or both are dates.
+    None where one is no such column, or both are dates. A derived number is counted by another column in its place.
     """
-    one, other = columns[first], columns[second]
-    if not (isinstance(one, Continuous) and isinstance(other, Continuous)):
+    ranks = [_rank(name, columns) for name in (first, second)]
+    if None in ranks or ranks == [DATE, DATE]:
         return None
-    if isinstance(one, Datetime) or isinstance(other, Datetime):
-        dates = [name for name in (first, second) if isinstance(columns[name], Datetime)]
-        return None if len(dates) > 1 else (second, first) if dates == [first] else (first, second)
-    return (second, first) if _values(one) < _values(other) else (first, second)
+    by, column = (first, second) if (ranks[0] or 0) > (ranks[1] or 0) else (second, first)
+    return None if isinstance(columns[by], Derived) else (column, by)
 
 
-def _values(column: Any) -> float:
-    """Return how many values a number may have by the schema, less one."""
+def _rank(name: str, columns: Mapping[str, Any]) -> int | None:
+    """Return how well the values of a column make groups; None of what is no column of numbers or dates."""
+    column = columns[name]
+    if isinstance(column, Derived):
+        return 0 if isinstance(columns.get(copy_of(name, columns)), Continuous) else None
+    if not isinstance(column, Continuous):
+        return None
+    if isinstance(column, Datetime):
+        return DATE
     decimals = column.decimals
-    return float("inf") if decimals is None else float((column.high - column.low) * 10**decimals)
+    is_few = decimals is not None and (column.high - column.low) * 10**decimals < SINGLE
+    return 3 if is_few else 2 if decimals == 0 else 1
 
 
 def ranges_of(column: Continuous, merge: Whole, counts: Floats) -> Whole:

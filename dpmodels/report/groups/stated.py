@@ -26,6 +26,7 @@ from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.workload import Tables, in_order
 from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
+from dpmodels.plural import ZERO
 from dpmodels.report.bins import group_labels
 from dpmodels.report.derived.counted import labels_of
 from dpmodels.report.groups.cells import Inside, Way, keys_of, ways_of
@@ -103,8 +104,7 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], 
         [one[:2] for one in pairs.get("distances", ())],
     )
     named = [*drawn[: pairs.get("asked_for", 0)], *(one for one in every if pairs.get("target") in one)]
-    asked = [(names[a], names[b]) for a, b in sorted(drawn[: pairs.get("asked_for", 0)])]
-    known = dict.fromkeys(_by_numbers(columns, asked), True)
+    known = dict.fromkeys(_by_numbers(columns, facts.get("asked", ())), True)
     known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
     others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
     return known | {pair: False for pair in others if pair not in known}
@@ -152,16 +152,12 @@ def asked_names(workload: Sequence[Tables], columns: Mapping[str, Any]) -> list[
     ]
 
 
-def _by_numbers(columns: Mapping[str, Any], asked: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _by_numbers(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Yield numbers and the numbers or dates that make groups of them, of two that a workload names together."""
     dropped = helpers(columns)
     for first, second in asked:
-        if {first, second} <= columns.keys() and not {first, second} <= dropped:
-            of_two = grouped_by(first, second, columns)
-            column, by = of_two[::-1] if of_two and of_two[1] in dropped else of_two or ("", "")
-            column = _counted_for(column, columns) if column in dropped else column
-            if column and not isinstance(columns[column], Datetime):
-                yield column, by
+        if {first, second} <= columns.keys() - dropped and (pair := grouped_by(first, second, columns)):
+            yield pair
 
 
 def _makes_groups(base: str, columns: Mapping[str, Any], dropped: Collection[str]) -> bool:
@@ -211,7 +207,7 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     other, merge = codec.columns[base], merged[base]
     labels, rows = group_labels(other, merge), merge[cells[:, list(codec.columns).index(base)]]
     keys, firsts = keys_of(other, merge), np.unique(merge, return_index=True)[1]
-    order = [int(place) for place in np.argsort(firsts)]
+    order = sorted(np.argsort(firsts).tolist(), key=lambda place: labels[place] != [ZERO])
     if isinstance(follows, Derived):
         called = labels_of(follows, merge, counted.values)
         keys = list(dict.fromkeys(called[place] for place in order))
