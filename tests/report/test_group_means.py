@@ -19,7 +19,7 @@ from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import figures_together
-from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
+from dpmodels.pages.figures.group_means import TABLES, called, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
@@ -134,6 +134,11 @@ def test_ranges_that_a_number_cannot_have_are_no_groups(facts: dict[str, Any], l
     means = next(one for one in forged["groups"] if one["by"] == "nights")
     means["groups"][0]["labels"] = labels
     assert not are_called(forged, SCHEMA)
+
+
+def test_a_group_of_zeros_and_of_small_values_is_called_as_elsewhere() -> None:
+    assert called(["0.01 to 9.99", "exactly 0"]) == "exactly 0, or 0.01 to 9.99"
+    assert called(["north", "south"]) == "north, south"
 
 
 def test_a_group_that_holds_one_value_of_a_number_keeps_what_a_formula_makes_of_it() -> None:

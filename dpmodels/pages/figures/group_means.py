@@ -16,7 +16,7 @@ from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
-from dpmodels.plural import OF_CATEGORIES
+from dpmodels.plural import OF_CATEGORIES, ZERO, values_in_words
 
 Facts = Mapping[str, Any]
 TABLES, DRAWN = 9, 16
@@ -63,7 +63,7 @@ def _but(groups: Sequence[Facts]) -> str:
     doubted = [one for one in groups if one["reason"] or one["released"] is None]
     if sum(one["share"] for one in doubted) <= FEW * sum(one["share"] for one in groups):
         return ""
-    return f" (not {listed([OF_CATEGORIES.join(one['labels']) for one in doubted], MOST_DOUBTED)})"
+    return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})"
 
 
 def means_with_care(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
@@ -175,10 +175,15 @@ def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
     return Figure(title, note, drawn, HEADER, rows, more)
 
 
+def called(labels: Sequence[str]) -> str:
+    """Name a group by all that is in it."""
+    return values_in_words(labels) if ZERO in labels[1:] else OF_CATEGORIES.join(labels)
+
+
 def _row(group: Facts, column: Facts) -> tuple[str, ...]:
     """Return a line of the table of means: a group, its means, and why not to rely on them."""
     return (
-        OF_CATEGORIES.join(group["labels"]),
+        called(group["labels"]),
         *_written(group, column),
         percent(group["share"]),
         group["reason"],
@@ -212,7 +217,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[flo
     for one, y in zip(groups, lines, strict=True):
         shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
         released, within, synthetic = _written(shown, column)
-        label = OF_CATEGORIES.join(one["labels"])
+        label = called(one["labels"])
         parts += [
             fitted(0, y - ABOVE, label, room, "start", "label"),
             words(WIDTH - FIGURE, y - ABOVE, _with_error(released, within), "end"),
@@ -249,5 +254,5 @@ def _described(groups: Sequence[Facts], column: Facts) -> str:
     """Say in one sentence what a picture shows."""
     largest = max(groups, key=lambda one: float(one["released"]))
     released, within, _ = _written(largest, column)
-    label = OF_CATEGORIES.join(largest["labels"])
+    label = called(largest["labels"])
     return f"Means of {len(groups)} groups; the largest: {released} within {within} at {label}"
