@@ -85,8 +85,7 @@ def summarise(
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
     named = named_pairs(line.contract.workload, list(overview.modelled))
     together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
-    derived = _derived(release, tally, first, columns, pairs if together else {})
-    asked = {"asked": names} if (names := asked_names(line.contract.workload, overview.columns)) else {}
+    further = _derived(release, tally, first, columns, pairs if together else {}) | _asked(line.contract, overview)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -95,16 +94,21 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": columns,
-        **derived,
+        **further,
         "pairs": together,
-        **asked,
         **_rates(overview, measured, summed),
-        **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived, **asked}),
+        **_groups(release, tally, first, {"columns": columns, "pairs": together, **further}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
     }
+
+
+def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
+    """List the pairs of columns that a workload names."""
+    names = asked_names(contract.workload, schema.columns)
+    return {"asked": names} if names else {}
 
 
 def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
