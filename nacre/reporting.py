@@ -96,13 +96,13 @@ class Report:
 
         Units: those of the column. ``nacre.means`` of a run has further ones.
         """
-        from dpmodels.plural import OF_CATEGORIES
+        from dpmodels.pages.figures.group_means import called
 
         rows: list[Sequence[Any]] = []
         for one in self.facts.get("groups", ()):
             for group in one["groups"]:
                 figures = [float("nan") if group[key] is None else group[key] for key in OF_GROUPS[3:-1]]
-                name = OF_CATEGORIES.join(group["labels"])
+                name = called(group["labels"])
                 rows.append((one["column"], one["by"], name, *figures, group["reason"]))
         return _frame(rows, OF_GROUPS)
 

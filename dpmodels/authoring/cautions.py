@@ -29,8 +29,8 @@ OF_COUNT = (
     "too large for it; a run refuses a table with fewer rows, or more"
 )
 LEVELS = (
-    "{}: few whole numbers, of which a report joins neighbors to groups, and states no means by them; if each is to "
-    "have a rate of its own, as the stages of a reminder, write `type: categorical, values: [{}, …]`"
+    "{}: few whole numbers, of which a report joins neighbors to groups where it states rates; if each is to have a "
+    "rate of its own, as the stages of a reminder, write `type: categorical, values: [{}, …]`"
 )
 MOST_LEVELS = 8
 """Whole numbers up to which they may be stages, of which each matters."""

@@ -87,6 +87,12 @@ def named_pairs(workload: Sequence[Tables], names: Sequence[str]) -> frozenset[t
     return frozenset(pair for places in every for pair in combinations(places, 2))
 
 
+def in_order(workload: Sequence[Tables]) -> list[tuple[str, str]]:
+    """Return the names of the pairs that are asked for by name, as the workload lists them, each pair once."""
+    every = (pair for tables in workload for pair in combinations(tables.columns, 2))
+    return [*{frozenset(pair): pair for pair in reversed([*every])}.values()][::-1]
+
+
 def cell_weights(workload: Sequence[Tables], names: Sequence[str], numbers: Collection[str]) -> list[int]:
     """Return for each column the largest weight with which it is named together with a category, else 1.
 

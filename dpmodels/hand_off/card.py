@@ -302,7 +302,7 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["fit"] = [{name: one[name] for name in ("look", "left", "explained")} for one in report["fit"]]
     if charged.get("status") == "measured":
         figures["classifiers"] = charged["classifiers"]
-    warned = [*columns, *with_doubts(report.get("derived", ()))]
+    warned = [*columns, *with_doubts(report)]
     figures["warnings"] = [f"{one['name']}: {one['warning']}" for one in warned if "warning" in one]
     if avoid := {one["name"]: one["avoid"] for one in columns if "avoid" in one}:
         figures["avoid"] = avoid

@@ -37,7 +37,7 @@ LONGEST = 1000
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
 TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
-TABLE |= {"rates", "derived", "groups", "asked_rates"}
+TABLE |= {"rates", "derived", "groups", "asked_rates", "asked"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -129,6 +129,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
         "groups": are_called(report, table),
+        "asked": report.get("asked") in (None, _asked(table)),
         "asked_rates": all(
             _are_rates(one, {*range(len(report["columns"]))}, table, report["columns"]) and "others" not in one
             for one in report.get("asked_rates", ())
@@ -139,6 +140,12 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         **_sheet(report, contract),
     }
     yield from (name for name, so in follows.items() if not so)
+
+
+def _asked(table: Schema) -> list[list[str]]:
+    from dpmodels.report.groups.stated import asked_names
+
+    return asked_names(table.workload, table.columns)
 
 
 def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> bool:

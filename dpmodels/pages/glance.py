@@ -231,7 +231,7 @@ MOVED = 0.02
 
 def warned_columns(report: Facts) -> list[Facts]:
     """Return the columns that have a warning and are handed over, the worst first, and last those that follow."""
-    warned, doubted = [one for one in received(report) if "warning" in one], with_doubts(report.get("derived", ()))
+    warned, doubted = [one for one in received(report) if "warning" in one], with_doubts(report)
     return [*worst_first(warned), *(column for column in warned if "released" not in column), *doubted]
 
 

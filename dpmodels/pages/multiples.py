@@ -16,7 +16,7 @@ from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.rates import class_share, whole_rate, with_rows, worst_rate
 from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
-from dpmodels.pages.figures.ruled import BY_RULE
+from dpmodels.pages.figures.ruled import BY_RULE, ruled_pairs
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.notes import not_handed_over
@@ -42,6 +42,8 @@ FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
 """Pairs of columns that a table lists."""
+BY_A_RULE = ", by a rule"
+"""What stands behind a group whose rate a rule of the schema fixes."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 MOMENT, DAY = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?"), len("2024-12-31")
 """A number as a label has it."""
@@ -258,8 +260,8 @@ def pairs_figure(facts: Facts) -> Figure | None:
     return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)), brief=brief)
 
 
-def pair_tables(facts: Facts) -> list[Figure]:
-    """Draw some pairs of columns in groups, as they were released beside the synthetic rows.
+def pair_tables(facts: Facts) -> dict[tuple[int, int], Figure]:
+    """Draw some pairs of columns, by their places, in groups, as they were released beside the synthetic rows.
 
     Those of which noise hides that the columns depend on each other are left out, but for the one farthest off and
     those that a workload asks for; and all with a column that nobody receives.
@@ -272,12 +274,22 @@ def pair_tables(facts: Facts) -> list[Figure]:
     hidden = {pair for pair, one in relations(facts).items() if not one.is_certain} - likely_relations(facts).keys()
     hidden -= {pair for pair, error in within.items() if error == farthest}
     hidden -= asked_pairs(facts)
-    shown = [one for one in pairs.get("tables", ()) if (*one["columns"],) in received.keys() - hidden]
-    return [_pair_table(facts, one, within[*one["columns"]], farthest) for one in shown]
+    tables = {(one["columns"][0], one["columns"][1]): one for one in pairs.get("tables", ())}
+    shown = {pair: one for pair, one in tables.items() if pair in received.keys() - hidden}
+    return {pair: _pair_table(facts, one, within[pair], farthest) for pair, one in shown.items()}
 
 
-def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
-    """Return whose rates are stated, these by each other column, drawn, and where most scales end; None without any."""
+@dataclass(frozen=True)
+class Rates:
+    """Whose rates are stated, these by each other column, drawn, the clearest first, and where most scales end."""
+
+    of: str
+    figures: Sequence[Figure]
+    end: str
+
+
+def rate_figures(facts: Facts) -> Rates | None:
+    """Draw the rates of the target by each other column; None where a report states none."""
     rates = facts.get("rates")
     if not rates:
         return None
@@ -289,19 +301,23 @@ def rate_figures(facts: Facts) -> tuple[str, list[Figure], str] | None:
     ruled, dropped = {place for pair in related for place in pair}, not_handed_over(facts)
     received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
     clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
-    drawn = [_rate(columns[one["column"]], one, (whole, max(end, _largest(one)))) for one in clearest]
-    return f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end)
+    drawn = [
+        _rate(columns[one["column"]], one, (whole, max(end, _largest(one))), one["column"] in ruled) for one in clearest
+    ]
+    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
 
 
-def asked_rate_figures(facts: Facts) -> list[Figure]:
-    """Draw the rates of columns that are not the target, by those that a workload names with them."""
-    columns, figures = facts["columns"], list[Figure]()
+def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
+    """Draw the rates of columns that are not the target by those that a workload names with them, by their places."""
+    columns, figures, ruled = facts["columns"], dict[tuple[int, int], Figure](), ruled_pairs(facts)
     for rates in facts.get("asked_rates", ()):
         name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
         for one in rates["columns"]:
             end = 1.0 if (end := max(_largest(one), whole, 1e-9)) > HALF else end
-            drawn = _rate(columns[one["column"]], one, (whole, end))
-            figures.append(replace(drawn, title=f"{name} = {rates['class']}, by {drawn.title}"))
+            two = min(rates["target"], one["column"]), max(rates["target"], one["column"])
+            drawn = _rate(columns[one["column"]], one, (whole, end), two in ruled)
+            title = f"{name} = {rates['class']}, by {drawn.title}"
+            figures[rates["target"], one["column"]] = replace(drawn, title=title)
     return figures
 
 
@@ -322,18 +338,24 @@ def _common_end(largest: Sequence[float]) -> float:
     return max((one for one in largest if one <= most), default=0.0)
 
 
-def _rate(column: Facts, rates: Facts, scale: tuple[float, float]) -> Figure:
-    """Draw the rate of the target in each group of a column, as released and in the synthetic rows."""
+def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: bool = False) -> Figure:
+    """Draw the rate of the target in each group of a column, as released and in the synthetic rows.
+
+    ``is_ruled``: a rule relates the column and the target, so where there is no noise it fixes the rate.
+    """
     rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
     labels = [group_name(column, group) for group in rates["labels"]]
+    both = zip(rates["released"], rates["stddev"], strict=True)
+    fixed = [BY_A_RULE * (is_ruled and stddev == 0 and rate in (0, 1)) for rate, stddev in both]
     released = Shares("released", rates["released"], rates["stddev"])
     said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
     few = [index for index in range(len(labels)) if index not in counting(rates)]
     synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
-    drawn = bars(column["name"], said, brief(labels), released, synthetic, scale, few)
+    named = [one + more for one, more in zip(brief(labels), fixed, strict=True)]
+    drawn = bars(column["name"], said, named, released, synthetic, scale, few)
     rows = tuple(
-        (label, *(percent(figures[index]) for figures in (released.values, doubled, synthetic.values, rates["share"])))
-        for index, label in enumerate(labels)
+        (label + more, *(percent(one[index]) for one in (released.values, doubled, synthetic.values, rates["share"])))
+        for index, (label, more) in enumerate(zip(labels, fixed, strict=True))
     )
     header = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
     return replace(drawn, header=header, rows=rows, foot=joined_groups(column, rates["labels"]))

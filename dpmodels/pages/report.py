@@ -14,13 +14,12 @@ from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, w
 from dpmodels.pages.facts import render_facts
 from dpmodels.pages.federated import render_federated
 from dpmodels.pages.figures.amounts import amount, both_ends, error, large_amount
+from dpmodels.pages.figures.asked_for import Together, figures_together
 from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.dependences import dependence_figures
 from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
-from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rates import without_outcome
-from dpmodels.pages.figures.relations import asked_pairs
 from dpmodels.pages.glance import (
     AS_A_RULE,
     IF_THIN,
@@ -40,11 +39,8 @@ from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import (
     RATES,
     TABLES,
-    asked_rate_figures,
     multiples,
-    pair_tables,
     pairs_figure,
-    rate_figures,
 )
 from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.officer import for_officer
@@ -92,6 +88,8 @@ DONE = {
 }
 OPEN = 0.3
 """Width of an interval from which on a score of a model says nothing."""
+ASKED = 12
+"""Pairs of a workload that are seen at once."""
 NARROW = 6
 """Columns of the table of means where noise alone leaves no mean open."""
 ELSE_DONE = "The method released noisy quantities under the budget below and drew the rows from a model of them alone."
@@ -133,7 +131,6 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         small=small,
         across=across(len(small)),
         **_together(facts),
-        at_once={"rates": RATES, "groups": TABLES_OF_MEANS, "tables": max(TABLES, len(asked_pairs(facts)))},
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
         by_column=(judged := by_column(facts)),
@@ -161,22 +158,25 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
 
 
 def _together(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw pairs of columns, rates of the target by every other column, of one class and of all, and means."""
-    rates = rate_figures(facts)
-    places = {figure.title: place for place, figure in enumerate(rates[1] if rates else ())}
+    """Draw pairs of columns, rates and means: those that were asked for, and the others."""
+    together = figures_together(facts)
     return {
+        "together": together,
+        "asked": together.asked,
         "dependences": dependence_figures(facts),
-        "pair_tables": pair_tables(facts),
-        "rates": rates,
         "without_outcome": without_outcome(facts),
-        "classes": sorted(
-            (figure for figure in class_figures(facts) if figure.title in places),
-            key=lambda figure: places[figure.title],
-        ),
+        "classes": _classes(facts, together),
         "class_names": class_names(facts),
-        "asked_rates": asked_rate_figures(facts),
-        "groups": mean_figures(facts),
+        "at_once": {"asked": ASKED, "rates": RATES, "groups": TABLES_OF_MEANS, "tables": TABLES},
     }
+
+
+def _classes(facts: Mapping[str, Any], together: Together) -> list[Figure]:
+    """Draw all classes of the target by every other column, in the order of its rates."""
+    drawn = [*(together.asked.rates if together.asked else ()), *(together.rates.figures if together.rates else ())]
+    places = {figure.title: place for place, figure in enumerate(drawn)}
+    every = [figure for figure in class_figures(facts) if figure.title in places]
+    return sorted(every, key=lambda figure: places[figure.title])
 
 
 def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) -> list[tuple[str, ...]]:

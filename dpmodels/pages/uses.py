@@ -16,7 +16,7 @@ from dpmodels.pages.figures.categories import (
 )
 from dpmodels.pages.figures.column_errors import counted_error, with_derived
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
-from dpmodels.pages.figures.group_means import means_told_apart
+from dpmodels.pages.figures.group_means import means_told_apart, means_with_care
 from dpmodels.pages.figures.means import (
     CLOSE,
     FAR,
@@ -231,7 +231,7 @@ def _with_care(known: Known) -> Iterator[str]:
     if number := sum(CLOSE < error <= FAR for error in known.within.values()):
         yield f"two columns together in {counted(number, 'more pair')} (within {percent(FAR)})"
     yield from _rates(known, NEAR, MIDDLE)
-    yield from _means_of_groups(known, on_terms=True)
+    yield from _means_of_groups(known, with_care=True)
     if sum(one["ordered"] and one["name"] not in known.dropped for one in known.report["columns"]) > 1:
         yield SLOPES
     yield from models_that_see(known.report, known.dropped, known.named)
@@ -248,9 +248,11 @@ def _with_care(known: Known) -> Iterator[str]:
     yield from moved_apart(known.report, known.named)
 
 
-def _means_of_groups(known: Known, on_terms: bool = False) -> Iterator[str]:
+def _means_of_groups(known: Known, with_care: bool = False) -> Iterator[str]:
+    """Say which means by groups are good, or to be taken with care, unless a page says so apart."""
     if not known.has_means_apart:
-        yield from means_told_apart(known.report, lambda apart: known.named(apart, MOST_PAIRS), on_terms)
+        said = means_with_care if with_care else means_told_apart
+        yield from said(known.report, lambda apart: known.named(apart, MOST_PAIRS))
 
 
 def _of_columns(known: Known, above: float, most: float) -> Iterator[str]:

@@ -45,7 +45,7 @@ class Bins:
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         ends = zip(first[starts], last[[*(starts[1:] - 1), -1]], strict=True)
         labels = [range_label(column, float(low), float(high)) for low, high in ends]
-        specials = _specials(column)
+        specials = states_of(column)
         bin_of_cell = np.concatenate([group, len(labels) + np.arange(len(specials))])
         return cls((*labels, *specials), bin_of_cell, len(labels), ordered=True)
 
@@ -103,7 +103,7 @@ def cell_label(column: Modelled, cell: int) -> str:
     if not isinstance(column, Continuous):
         return _names(column)[cell]
     if cell >= column.cells:
-        return _specials(column)[cell - column.cells]
+        return states_of(column)[cell - column.cells]
     first, last = (bounds[cell] for bounds in column.grid.bounds)
     return range_label(column, float(first), float(last))
 
@@ -127,7 +127,8 @@ def group_labels(column: Modelled, group: NDArray[np.int64]) -> list[list[str]]:
     return labels
 
 
-def _specials(column: Continuous) -> list[str]:
+def states_of(column: Continuous) -> list[str]:
+    """Name the cells of a column that hold no value of its interval, which stand behind all others."""
     return ["exactly 0"] * (column.zero_state is not None) + ["null"] * column.nullable
 
 

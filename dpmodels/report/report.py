@@ -40,7 +40,7 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.groups.rates import asked_rates, rates_of
 from dpmodels.report.groups.reconciled import agreeing
-from dpmodels.report.groups.stated import group_means
+from dpmodels.report.groups.stated import asked_names, group_means
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import errors_of
@@ -83,9 +83,9 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    asked = named_pairs(line.contract.workload, list(overview.modelled))
-    together = _pairs(marginals, overview, pairs, asked, _ruled(line, columns, gate))
-    derived = _derived(release, tally, first, columns, pairs if together else {})
+    named = named_pairs(line.contract.workload, list(overview.modelled))
+    together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
+    further = _derived(release, tally, first, columns, pairs if together else {}) | _asked(line.contract, overview)
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -94,15 +94,21 @@ def summarise(
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
         "columns": columns,
-        **derived,
+        **further,
         "pairs": together,
         **_rates(overview, measured, summed),
-        **_groups(release, tally, first, {"columns": columns, "pairs": together, **derived}),
+        **_groups(release, tally, first, {"columns": columns, "pairs": together, **further}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
     }
+
+
+def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
+    """List the pairs of columns that a workload names."""
+    names = asked_names(contract.workload, schema.columns)
+    return {"asked": names} if names else {}
 
 
 def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
@@ -219,7 +225,7 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
 
 def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]:
     """State the rates of the target by every other column, where it was counted with them."""
-    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals)
+    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals, schema)
     return {"rates": rates} if rates else {}
 
 

@@ -153,7 +153,7 @@ def joined(
     ``contracted`` are the columns of the schema, which say of what times of day are counted in. ``attrs`` of the result
     have the bands.
     """
-    from dpmodels.report.groups.cells import apart
+    from dpmodels.report.groups.cells import apart, summed
 
     bands = dict[str, Bands]()
     for name, edges in bins.items():
@@ -162,12 +162,7 @@ def joined(
             cells, bands[name] = _labelled(cells, name, edges, ends, contracted.get(name))
         else:
             cells = _in_groups(cells, name, edges, ends)
-    error = sums[-1]
-    cells = cells.assign(**{error: cells[error] ** 2})
-    others = [one for one in cells if one not in (*names, *sums)]
-    how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
-    whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
-    whole = whole.assign(**{error: whole[error] ** 0.5})
+    whole = summed(cells, names, sums)
     whole.attrs[BANDS] = bands
     return whole
 

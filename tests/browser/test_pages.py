@@ -35,7 +35,7 @@ return [...document.querySelectorAll('svg[role=img]')].filter(svg => {
   [...document.images].filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.alt));
 """
 NUMBERS = """
-const byGroup = '#rates svg, #groups svg, #asked-rates svg';
+const byGroup = '#rates svg, #groups svg, #asked svg';
 return ['svg[role=img]', '#pairs .cards svg', byGroup].map(these => document.querySelectorAll(these).length);
 """
 CUT_OFF = """

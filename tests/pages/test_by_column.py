@@ -132,7 +132,7 @@ def test_every_page_says_alike_of_a_mean_that_noise_leaves_open_whether_its_mean
     assert f"means and totals of far (beyond 20\N{NO-BREAK SPACE}%, but {AS_STATED})" in never
     assert f"not known, unless their {THIN_OUT}, and then as the report states, means by group too)" in " ".join(never)
     assert "means and totals of lost (not known)" in never
-    notes = {drawn.title: drawn.note for drawn in mean_figures(facts)}
+    notes = {drawn.title: drawn.note for drawn in mean_figures(facts).values()}
     assert IF_THIN in notes["open by far"] and IF_THIN not in notes["far by far"]
 
 

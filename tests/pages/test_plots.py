@@ -218,7 +218,7 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     shares = {"released": [[0.51, -0.01], [0, 0.5]], "synthetic": [[0.25, 0.25], [0.25, 0.25]]}
     table = {"columns": [0, 1], "labels": labels, **shares, "stddev": [[0.01, 0.02], [0.03, 0.04]]}
     pairs = {"distances": [[0, 1, 0.1, 0.5, 0.1, 0.6, 0.51, 0.0, 0.01, 0.02]], "tables": [table]}
-    (figure,) = pair_tables({"columns": columns, "pairs": pairs})
+    (figure,) = pair_tables({"columns": columns, "pairs": pairs}).values()
     assert figure.title == "age with ward" and figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
         "within 60 %, the farthest off"
     )
@@ -237,7 +237,7 @@ def test_a_pair_is_drawn_as_released_beside_the_synthetic_rows_with_its_dependen
     text = str(figure.svg)
     assert text.count(">51<") == text.count(">-1<") == 1 and text.count(">25<") == 4 and "heat s1 less" not in text
     assert "rotate(-90" not in text and "&lt;c&gt;" in text and "<c>" not in text
-    assert pair_tables({"columns": columns, "pairs": None}) == pair_tables({"columns": [], "pairs": {}}) == []
+    assert pair_tables({"columns": columns, "pairs": None}) == pair_tables({"columns": [], "pairs": {}}) == {}
 
 
 @pytest.mark.parametrize(
@@ -333,11 +333,13 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
         "released_records": 10_000,
     }
     drawn = rate_figures(facts)
-    assert drawn is not None and drawn[1][0].svg.count('class="bar rest"') == 1
-    assert "\N{RIGHTWARDS ARROW}" not in drawn[1][0].svg and drawn[2] == "50\N{NO-BREAK SPACE}%"  # the bar is not cut
+    assert drawn is not None and drawn.figures[0].svg.count('class="bar rest"') == 1
+    assert (
+        "\N{RIGHTWARDS ARROW}" not in drawn.figures[0].svg and drawn.end == "50\N{NO-BREAK SPACE}%"
+    )  # the bar is not cut
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
-    assert drawn is not None and 'class="bar rest"' not in drawn[1][0].svg
+    assert drawn is not None and 'class="bar rest"' not in drawn.figures[0].svg
 
 
 def test_all_classes_of_a_group_stand_end_to_end_and_their_noise_among_the_numbers() -> None:
@@ -370,7 +372,7 @@ def test_many_groups_of_a_pair_stand_beneath_one_another_and_categories_that_wer
     shares = {key: [[0.0625] * 8] * 2 for key in ("released", "synthetic", "stddev")}
     table = {"columns": [0, 1], "labels": labels, **shares, "distances": [0.2, 0.1, 0.3, 0.4]}
     pairs = {"distances": [[0, 1, 0.1, 0.05, 0.1, 0.2, 0.0, 0.0, 0.01, 0.02]], "tables": [table], "asked_for": 1}
-    (figure,) = pair_tables({"columns": columns, "pairs": pairs})
+    (figure,) = pair_tables({"columns": columns, "pairs": pairs}).values()
     assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == "within 40 %, the farthest off"
     assert figure.foot.endswith("the release counted 3 categories of ward as one group, so nothing tells them apart")
     frames = re.findall(r'class="frame" x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
@@ -396,11 +398,11 @@ def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_st
     rates = {"target": 0, "class": "true", "columns": of_each}
     columns = [{"name": name, **shares} for name in ("died", *released)]
     drawn = rate_figures({"columns": columns, "rates": rates, "released_records": 10_000})
-    assert drawn is not None and drawn[2] == "20\N{NO-BREAK SPACE}%"
-    assert [one.title for one in drawn[1]] == ["apart", "extreme", "hidden", "alike"]
-    arrows = [str(one.svg).count("\N{RIGHTWARDS ARROW} 100") for one in drawn[1]]
+    assert drawn is not None and drawn.end == "20\N{NO-BREAK SPACE}%"
+    assert [one.title for one in drawn.figures] == ["apart", "extreme", "hidden", "alike"]
+    arrows = [str(one.svg).count("\N{RIGHTWARDS ARROW} 100") for one in drawn.figures]
     assert arrows == [0, 0, 0, 0]  # its own scale holds all that is
-    ends = [re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", str(one.svg))[-1] for one in drawn[1]]
+    ends = [re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", str(one.svg))[-1] for one in drawn.figures]
     assert ends[1] == "100" and {ends[0], *ends[2:]} == {"20"}
 
 

@@ -33,7 +33,7 @@ def test_no_figure_and_no_picture_of_a_pair_is_of_a_column_that_nobody_receives(
     assert "age" in farther(whole) and "age" not in farther(report)
     for facts, is_there in ((whole, True), (report, False)):
         assert ("age" in glance(facts)["worst columns"]) is is_there
-        assert any("age" in drawn.title.split(" with ") for drawn in pair_tables(facts)) is is_there
+        assert any("age" in drawn.title.split(" with ") for drawn in pair_tables(facts).values()) is is_there
     assert pair_tables(report)
 
 
@@ -101,6 +101,14 @@ def test_a_derived_column_is_warned_of_whose_mean_noise_leaves_open_or_may_put_f
         in warned[-1]
     )
     assert all("For the next release, declare narrower public bounds for age and dose" in one for one in warned)
+    category = next(one["name"] for one in report["columns"] if not one["ordered"])
+    for follows, says in (
+        (["age", category], "bounds for age, which"),
+        ([category], "For the next release, spend more."),
+    ):
+        of_category = {**report, "derived": [report["derived"][1] | {"follows": follows}]}
+        (told,) = [one for one in warnings_of(of_category) if one.startswith("column far")]
+        assert says in told
     assert _quality(report)["warnings"][-2:] == [one.removeprefix("column ") for one in warned]
 
 
@@ -108,6 +116,7 @@ def test_what_follows_from_two_rules_or_from_a_formula_is_no_finding() -> None:
     gate = [{"rule": f"`{text}` {EVERY_ROW}"} for text in (
         "ordered <= shipped", "shipped < delivered", "when kind = a then city = x", "when city = x then fast = true",
         "when lot = z then not fast", "when city = y then lot = q", "paid >= billed",
+        "when kind = b and city = y then rate = 3",
     )]  # fmt: skip
     names = ["ordered", "shipped", "delivered", "kind", "city", "fast", "lot", "paid", "billed", "rate", "hours"]
     computed = FALLS_APART.format(name="hours", others="paid and rate")

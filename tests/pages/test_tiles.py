@@ -123,7 +123,7 @@ def test_pairs_of_which_noise_hides_that_they_depend_are_not_drawn_but_for_the_f
     first = (*facts["pairs"]["tables"][0]["columns"],)
     for pair in facts["pairs"]["distances"]:
         pair[5] = 0.05 if (*pair[:2],) == first else 0.04
-    (farthest,) = pair_tables(facts)
+    (farthest,) = pair_tables(facts).values()
     assert "the farthest off" in farthest.note
     facts["pairs"]["asked_for"] = 2  # which a workload asks for
     assert len(pair_tables(facts)) == 2
@@ -158,7 +158,7 @@ def test_a_group_of_no_rows_has_no_rate(tmp_path: Path) -> None:
     ethnicity = next(one for one in facts["rates"]["columns"] if len(one["labels"]) == 3)
     name = facts["columns"][ethnicity["column"]]["name"]
     ethnicity["share"][0], ethnicity["released"][0] = 0.0, 0.917
-    drawn = {figure.title: figure for figure in rate_figures(facts)[1]}
+    drawn = {figure.title: figure for figure in rate_figures(facts).figures}
     assert len(drawn[name].rows) == 2 and "91.7" not in str(drawn[name].svg)
     (tmp_path / "report.json").write_text(json.dumps(facts))
     assert len(Report(tmp_path).rates.query("column == @name")) == 2

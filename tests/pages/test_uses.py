@@ -467,7 +467,14 @@ def test_a_relation_that_a_rule_makes_is_no_finding_and_those_with_the_target_ar
     facts = report(*columns, distances=distances, target=4)
     facts["gate"] = [
         {"rule": f"`{text}` {EVERY_ROW}"}
-        for text in ("when a = x and not d then a b != null", "c <= a", "e < 3", "when f then e = 1")
+        for text in (
+            "when a = x then a b != null",
+            "when not d then a b != null",
+            "c <= a",
+            "e < 3",
+            "when f then e = 1",
+            "when c = 1 and d then e = 3",  # of three columns, no two of which it relates
+        )
     ] + [{"rule": "must lie between a and b"}]
     assert ruled_pairs(facts) == {(0, 1), (1, 3), (0, 2)}
     assert {pair for pair, one in relations(facts).items() if one.by_rule} == ruled_pairs(facts)

@@ -1,5 +1,6 @@
 """Means by groups in a report: of which pairs they are, how close they come, and what a page shows of them."""
 
+import copy
 import re
 from typing import Any
 
@@ -11,15 +12,22 @@ import pytest
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
+from dpmodels.contract.columns import Datetime, Derived, Integer
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.columns.check_sums import add_up
+from dpmodels.hand_off.columns.check_derived import _is_counted
+from dpmodels.hand_off.columns.check_groups import are_called, are_means
+from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
-from dpmodels.pages.figures.group_means import TABLES, mean_figures, told_apart
+from dpmodels.pages.figures.asked_for import figures_together
+from dpmodels.pages.figures.group_means import TABLES, called, mean_figures, told_apart
 from dpmodels.pages.multiples import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
+from dpmodels.report.bins import group_labels
+from dpmodels.report.derived.means import of_copy
 from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
-from dpmodels.report.groups.stated import pairs_of
+from dpmodels.report.groups.ranges import RANGES, SINGLE, cells_of_ranges, grouped_by, ranges_of
+from dpmodels.report.groups.stated import _each_once, pairs_of
 from flows.command_line.show_means import without_nulls
 from tests.kit.reports import facts_of
 
@@ -49,7 +57,7 @@ columns:
   country: {type: derived, of: city, values: {Rome: IT, Milan: IT, Lyon: FR}}
 """)
 assert isinstance(SCHEMA, Schema)
-ROWS = 6000
+ROWS, MOST_OF_A_NUMBER = 6000, SINGLE + 1
 
 
 def make_stays(seed: int) -> tuple[pd.DataFrame, Records]:
@@ -92,6 +100,117 @@ def test_means_are_of_numbers_beside_categories_that_are_drawn_and_of_what_follo
     assert ("code", "room") not in pairs_of(SCHEMA.columns, facts)  # numbers that no formula reckons with may be codes
 
 
+def _are_in(values: "pd.Series[Any]", labels: list[str]) -> "pd.Series[bool]":
+    """Tell which values of a column are in a group that is called so."""
+    if values.name != "nights":
+        return values.astype(object).fillna("null").astype(str).isin(labels)
+    ends = [[float(end) for end in label.split(" to ")] for label in labels if label != "null"]
+    inside = [values.between(each[0], each[-1]) for each in ends] + [values.isna()] * ("null" in labels)
+    return pd.concat(inside, axis=1).any(axis=1)
+
+
+def test_of_two_numbers_that_a_workload_names_the_one_of_fewer_values_makes_groups_of_the_other(
+    facts: dict[str, Any],
+) -> None:
+    stated = {(one["column"], one["by"]): one for one in facts["groups"]}
+    means = stated["price", "nights"]
+    assert ("nights", "price") not in stated
+    named = [group["labels"] for group in means["groups"]]
+    assert named[0] == ["1"] and named[-1] == ["null"] and 3 < len(named) <= MOST_OF_A_NUMBER
+    assert are_called(facts, SCHEMA) and are_means(facts, SCHEMA)
+    assert ["price", "nights"] not in facts["asked"] and facts["asked"][:3] == [
+        ["city", "nights"],
+        ["city", "price"],
+        ["nights", "price"],
+    ]
+    assert ["city", "bill"] in facts["asked"]  # which `bill_counted` stands for
+
+
+@pytest.mark.parametrize(
+    "labels", [["0"], ["99"], ["2"], ["1 to 3"], ["exactly 0"], ["1 to 15"], ["-1 to 1"], ["2 to 1"], ["many"]]
+)
+def test_ranges_that_a_number_cannot_have_are_no_groups(facts: dict[str, Any], labels: list[str]) -> None:
+    forged = copy.deepcopy(facts)
+    means = next(one for one in forged["groups"] if one["by"] == "nights")
+    means["groups"][0]["labels"] = labels
+    assert not are_called(forged, SCHEMA)
+
+
+def test_a_group_of_zeros_and_of_small_values_is_called_as_elsewhere() -> None:
+    assert called(["0.01 to 9.99", "exactly 0"]) == "exactly 0, or 0.01 to 9.99"
+    assert called(["north", "south"]) == "north, south"
+
+
+def test_a_group_that_holds_one_value_of_a_number_keeps_what_a_formula_makes_of_it() -> None:
+    assert _values(SCHEMA.columns["nights"], "nights", ["3"]) == {"nights": 3.0}
+    assert _values(SCHEMA.columns["nights"], "nights", ["3 to 4"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (("nights", "price"), ("price", "nights")),
+        (("price", "nights"), ("price", "nights")),
+        (("nights", "came"), ("nights", "came")),  # both are whole and many: as they are named
+        (("came", "nights"), ("came", "nights")),
+        (("few", "came"), ("came", "few")),
+        (("few", "born"), ("few", "born")),
+        (("bill", "nights"), ("bill", "nights")),
+        (("nights", "bill"), ("bill", "nights")),
+        (("value", "nights"), None),  # nothing is counted in its place
+        (("born", "born"), None),
+        (("city", "price"), None),
+    ],
+)
+def test_which_of_two_numbers_makes_groups_is_a_matter_of_the_schema(
+    pair: tuple[str, str], expected: tuple[str, str] | None
+) -> None:
+    few, born = Integer(type="integer", min=1, max=6), Datetime(type="datetime", min="2000-01-01", max="2020-01-01")
+    assert grouped_by(*pair, {**SCHEMA.columns, "few": few, "born": born}) == expected
+
+
+def test_ranges_of_many_values_are_of_about_equal_size_and_have_the_ends_of_cells() -> None:
+    column = Integer(type="integer", min=0, max=99)
+    merge = np.arange(column.cells)
+    counts = np.where(merge < column.cells // 2, 3.0, 1.0)
+    group = ranges_of(column, merge, counts)
+    sizes = np.bincount(group, counts)
+    assert len(sizes) == RANGES and sizes.max() < 2 * sizes.min()
+    labels = group_labels(column, group)
+    assert [int(mask.sum()) for mask in cells_of_ranges(labels, column) or ()] == np.bincount(group).tolist()
+    assert cells_of_ranges(labels[::-1], column) is None
+
+
+def test_a_derived_column_has_the_figures_of_the_one_that_is_counted_in_its_place(facts: dict[str, Any]) -> None:
+    copied = next(one for one in facts["columns"] if one["name"] == "bill_counted")
+    bill = next(one for one in facts["derived"] if one["name"] == "bill")
+    seen = {
+        "name": "bill_counted",
+        "unseen": {"means": [1.0, 90.0], "far": True, "records": 3},
+        "p99": {"estimate": 200.0},
+    }
+    assert of_copy({**seen, "p99": {"estimate": 200.0, "expected_error": 3.0}}) == {
+        "unseen": {"means": [1.0, 90.0], "far": True},
+        "p99": {"estimate": 200.0, "expected_error": 3.0},
+    }
+    assert of_copy({**seen, "avoid": ["p99"], "unseen": {}}) == {}
+    assert {key: bill[key] for key in bill.keys() & {"unseen", "p99"}} == of_copy(copied)
+    off = 2 * copied["mean"]["expected_error"]  # it agrees with those of other columns besides
+    assert bill["mean"]["estimate"] == pytest.approx(copied["mean"]["estimate"], abs=off)
+    assert _is_counted(bill, SCHEMA.derived["bill"], SCHEMA, facts)
+    assert not _is_counted(
+        {**bill, "p99": {"estimate": 9.0, "expected_error": 0.1}}, SCHEMA.derived["bill"], SCHEMA, facts
+    )
+
+
+def test_categories_that_are_renamed_one_to_one_are_no_further_groups(facts: dict[str, Any]) -> None:
+    columns = dict(SCHEMA.columns)
+    renamed = Derived(type="derived", of="city", values={"Rome": "R", "Milan": "M", "Lyon": "L"})
+    pairs = {("price", "city"): True, ("price", "letter"): True, ("price", "country"): True}
+    kept = [pair for pair, _ in _each_once(pairs, {**columns, "letter": renamed})]
+    assert kept == [("price", "city"), ("price", "country")]
+
+
 def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: dict[str, Any]) -> None:
     real, drawn = (make_stays(seed)[0] for seed in (0, 1))
     off = list[float]()
@@ -102,12 +221,13 @@ def test_every_mean_is_within_what_is_stated_and_nulls_are_of_no_group(facts: di
             continue
         kept = real.dropna(subset=one["column"])
         for group in one["groups"]:
-            rows = kept[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
+            rows = _are_in(kept[one["by"]], group["labels"])
+            if group["released"] is None:
+                assert one["by"] == "nights"
+                continue
             off.append(abs(group["released"] - kept[one["column"]][rows].mean()) / group["within"])
             assert group["share"] == pytest.approx(rows.mean(), abs=0.05)
-            synthetic = drawn[one["column"]][
-                drawn[one["by"]].astype(object).fillna("null").astype(str).isin(group["labels"])
-            ].mean()
+            synthetic = drawn[one["column"]][_are_in(drawn[one["by"]], group["labels"])].mean()
             assert group["synthetic"] == pytest.approx(synthetic, rel=1e-5)
     assert len(off) > 20
     assert max(off) < 2.5  # they share noise, as a city and its country do, so several may be beyond at once
@@ -118,15 +238,15 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     facts: dict[str, Any],
 ) -> None:
     one = next(one for one in facts["groups"] if (one["column"], one["by"]) == ("price", "city"))
-    figures = {drawn.title: drawn for drawn in mean_figures(facts)}
+    figures = {drawn.title: drawn for drawn in mean_figures(facts).values()}
     drawn = figures["price by city"]
     assert [row[0] for row in drawn.rows] == ["Rome", "Milan", "Lyon"]
     assert drawn.svg.count('class="whisker"') == drawn.svg.count('class="mark"') == 3
     assert [float(row[3]) for row in drawn.rows] == pytest.approx([each["synthetic"] for each in one["groups"]], 1e-3)
     poor = {**one, "groups": [{**group, "reason": WIDE} for group in one["groups"]]}
     lost = {**poor["groups"][0], "released": None, "within": None, "synthetic": None, "reason": DROWNED}
-    some = {**facts, "groups": [one, {**poor, "groups": [lost, *poor["groups"][1:]]}]}
-    first, second = mean_figures(some)
+    some = {**facts, "groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}
+    (first,), (second,) = (mean_figures(each).values() for each in ({**facts, "groups": [one]}, some))
     assert "bar rest" not in first.svg
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
     assert second.svg.count("not known") == 1
@@ -137,9 +257,14 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     far = {**facts, "columns": [{**one, "unseen": {"far": True, "means": [0, 9]}} for one in facts["columns"]]}
     assert "price by city" not in told_apart(far) and "price by city" in told_apart(far, on_terms=True)
     assert "not those of the rows, if values thin out: " in " ".join(uses(far).care)
+    few = {**one, "groups": [*one["groups"][:2], {**one["groups"][2], "share": 0.02, "reason": WIDE}]}
+    many = {**few, "groups": [*few["groups"][:2], {**few["groups"][2], "share": 0.2}]}
+    assert told_apart({"groups": [few]}) == ["price by city"] and told_apart({"groups": [many]}) == []
+    assert told_apart({"groups": [many]}, but_some=True) == ["price by city (not Lyon)"]
+    assert "but for some groups: price by city (not Lyon)" in " ".join(uses({**facts, "groups": [many]}).care)
     assert told_apart({"groups": [{**poor, "groups": [lost, *poor["groups"][1:]]}]}) == []
     page = render(some)
-    assert 'id="groups"' in page and "synthetic rows has no stated error: use the released one." in page
+    assert 'id="asked"' in page and "synthetic rows has no stated error: use the released one." in page
     assert page.count("price by city") >= 2
     assert 'id="groups"' not in render({key: facts[key] for key in facts.keys() - {"groups"}})
 
@@ -147,7 +272,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
 def test_figures_stand_above_the_whiskers_of_a_picture_and_pictures_stand_as_the_schema_lists_them(
     facts: dict[str, Any],
 ) -> None:
-    every = mean_figures(facts)
+    every = [*mean_figures(facts).values()]
     drawn = next(one for one in every if one.title == "price by city")
     marks = [float(y) for y in re.findall(r'class="mark" d="M[\d.]+ ([\d.]+)v', drawn.svg)]
     figures = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="end" class="second"', drawn.svg)][1:]
@@ -178,9 +303,11 @@ def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(fa
         true = (real["card"][real["city"].isin(city)].dropna() == "yes").mean()
         assert abs(synthetic - true) < 1.5 * within
         assert released == pytest.approx(true, abs=0.1)
-    titles = [drawn.title for drawn in asked_rate_figures(facts)]
+    titles = [drawn.title for drawn in asked_rate_figures(facts).values()]
     assert {"card = yes, by price", "card = yes, by city"} <= {*titles}
-    assert 'id="asked-rates"' in render(facts)
+    page = render(facts)
+    of_asked = page[page.index('id="asked"') : page.index('id="use"')]
+    assert of_asked.count("<figure>") == len(facts["asked"]) + len(figures_together(facts).asked.others)
 
 
 def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:
@@ -188,8 +315,8 @@ def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None
     about = {"columns": [{"name": "price", "avoid": ["mean"]}, {"name": "bill_counted", "unseen": {"open": True}}]}
     for column, says in (("price", DOUBTED), ("value", DOUBTED), ("nights", ""), ("bill_counted", DOUBTED)):
         assert doubted(means.copy(), about, column, SCHEMA.columns)["reason"].tolist() == [says, WIDE], column
-    about["columns"].pop(0)  # what is counted in the place of a derived column is doubted as that is
-    assert doubted(means.copy(), about, "bill_counted", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
+    about["columns"].pop()  # a derived column that another one is counted in the place of is doubted as that is
+    assert doubted(means.copy(), about, "bill", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
     assert doubted(means.copy(), {}, "price", SCHEMA.columns)["reason"].tolist() == ["", WIDE]
 
 

@@ -9,6 +9,8 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.methods.parts.marginals import of_moments, with_pairs
 from dpmodels.pages.figures.rates import by_class
+from dpmodels.pages.figures.ruled import EVERY_ROW
+from dpmodels.pages.multiples import rate_figures
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.within import rate_within
@@ -137,3 +139,30 @@ def test_a_column_of_which_noise_leaves_no_group_a_record_has_no_rates() -> None
     blocks[:, begin:end] = -(2**14)
     rates = rates_of(NAMES, [NoisySum(blocks.ravel(), 1.0, EMBEDDING)], [summed(rows(1)).astype(np.float64)])
     assert rates is not None and [NAMES[one["column"]] for one in rates["columns"]] == ["n"]
+
+
+def test_a_rate_that_a_rule_fixes_is_exact_and_the_page_says_by_what() -> None:
+    schema = SCHEMA.model_copy(update={"constraints": ("when cause = d then sick", "when cause = e then not sick")})
+    schema = type(SCHEMA).model_validate(schema.model_dump())
+    table = rows().to_pandas()
+    table["sick"] = np.where(table.cause == "d", True, np.where(table.cause == "e", False, table.sick))
+    exact = summed(pa.Table.from_pandas(table, schema=rows().schema, preserve_index=False))
+    noisy = np.round(exact + np.random.default_rng(2).normal(0, 40 * 2**14, len(exact))).astype(np.int64)
+    look, drawn = NoisySum(noisy, 40 * 2.0**14, EMBEDDING), exact.astype(np.float64)
+    free, ruled = (rates_of(NAMES, [look], [drawn], schema=one) for one in (None, schema))
+    assert free is not None and ruled is not None
+    cause = ruled["columns"][1]
+    for key, figures in (("released", [1, 0]), ("stddev", [0, 0]), ("synthetic", [1, 0]), ("within", [0, 0])):
+        assert cause[key][3:] == figures
+    assert all(one > 0 for one in free["columns"][1]["stddev"]) and all(one > 0 for one in cause["stddev"][:3])
+    labels = [["false", "true"], list("abcde")]
+    columns = [{"name": "n", "labels": [], "ordered": True, "type": "integer"}] + [
+        {"name": name, "labels": of, "ordered": False, "type": "x", "synthetic": [0.5] * len(of)}
+        for name, of in (("cause", labels[1]), ("sick", labels[0]))
+    ]
+    gate = [{"rule": f"`{text}` {EVERY_ROW}"} for text in schema.constraints]
+    facts = {"columns": columns, "rates": {**ruled, "columns": [cause]}, "released_records": ROWS, "gate": gate}
+    facts["pairs"] = {"distances": [[1, 2, 0, 0, 0, 0.01, 0.2, 0.2, 0.01, 0.02]]}
+    drawn_rates = rate_figures(facts)
+    assert drawn_rates is not None
+    assert [row[0] for row in drawn_rates.figures[0].rows] == ["a", "b", "c", "d, by a rule", "e, by a rule"]

@@ -86,20 +86,22 @@ def _are_labels(labels: Any, column: Modelled) -> bool:
     return isinstance(labels, list) and all(LABEL.fullmatch(one) for one in labels)
 
 
-def are_groups(groups: Any, column: Modelled, labels: Sequence[str], categories: int = GROUPS) -> bool:
+def are_groups(
+    groups: Any, column: Modelled, labels: Sequence[str], categories: int = GROUPS, ranges: int = GROUPS
+) -> bool:
     """Tell whether groups of a column's values are called after these, as ``group_labels`` does; ``labels``: of all.
 
     Of an interval each group has a range at most, and the states without a value; of categories the first ones, and
-    how many more there are. No group has nothing; of categories there are so many at most.
+    how many more there are. No group has nothing; there are so many of ``categories``, or of ``ranges``, at most.
     """
-    most = GROUPS + len(STATES) if isinstance(column, Continuous) else categories
+    most = ranges + len(STATES) if isinstance(column, Continuous) else categories
     if not isinstance(groups, list) or not 0 < len(groups) <= most or not all(map(_is_group, groups)):
         return False
     named = list(chain.from_iterable(groups))
     if isinstance(column, Continuous):
-        ranges = [[one for one in group if one not in STATES] for group in groups]
+        of_values = [[one for one in group if one not in STATES] for group in groups]
         known = set(named) & set(STATES) <= set(labels) and len(set(named)) == len(named)
-        return known and all(len(one) <= 1 and all(map(LABEL.fullmatch, one)) for one in ranges)
+        return known and all(len(one) <= 1 and all(map(LABEL.fullmatch, one)) for one in of_values)
     return all(set(group[:NAMED]) <= set(labels) and all(map(MORE.fullmatch, group[NAMED:])) for group in groups)
 
 

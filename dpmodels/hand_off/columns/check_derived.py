@@ -66,11 +66,14 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
 
 def _is_counted(facts: Facts, column: Derived, schema: Schema, report: Facts) -> bool:
     """Tell whether a mean may be stated by counts, and lies with all that is said of it where the formula reaches."""
-    from dpmodels.report.derived.means import has_counted_mean
+    from dpmodels.report.derived.means import has_counted_mean, of_copy
 
     copy = copy_of(str(facts["name"]), schema.columns)
-    may_be = any(has_counted_mean(column, schema.columns, report["columns"], one) for one in {copy, ""})
-    if not may_be or "mean" not in facts or "p99" in facts:
+    is_copied = bool(copy) and has_counted_mean(column, schema.columns, report["columns"], copy)
+    may_be = is_copied or has_counted_mean(column, schema.columns, report["columns"])
+    beside = {key: facts[key] for key in facts.keys() & {"unseen", "p99"}}
+    is_beside = is_copied and beside == of_copy(next(one for one in report["columns"] if one["name"] == copy))
+    if not may_be or "mean" not in facts or ("p99" in facts and not is_beside):
         return False
     low, high = reach(str(column.formula), schema.columns)
     slack = ROUNDED * max(1.0, abs(low), abs(high))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmodels.contract.columns import Derived, Discrete, names_of
+from dpmodels.arrays import Mask
+from dpmodels.contract.columns import Continuous, Derived, Discrete, names_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import MORE, are_groups
 
@@ -75,19 +76,30 @@ def _keep_rules(means: Facts, table: Schema, slack: float) -> bool:
     """Tell whether means lie where the rules of a schema leave values in a group, as all rows keep these."""
     from dpmodels.report.derived.possible import Rules
 
-    by, column = table.columns[means["by"]], table.columns[means["column"]]
-    if not isinstance(by, Discrete):
-        return True
-    rules, names = Rules(table.implications, table.rules, table.columns, table.modelled), names_of(by)
+    column = table.columns[means["column"]]
+    rules = Rules(table.implications, table.rules, table.columns, table.modelled)
     formula = str(column.formula) if isinstance(column, Derived) else means["column"]
-    for group in means["groups"]:
-        if {*group["labels"]} <= {*names}:
-            inside = np.isin(np.arange(by.size), [names.index(label) for label in group["labels"]])
+    for group, inside in zip(means["groups"], _cells(table.columns[means["by"]], means["groups"]), strict=True):
+        if inside is not None:
             low, high = rules.between(formula, means["by"], inside)
             figures = [group[key] for key in ("released", "synthetic") if group[key] is not None]
             if not all(low - slack <= one <= high + slack for one in figures):
                 return False
     return True
+
+
+def _cells(by: Any, groups: Sequence[Facts]) -> Sequence[Mask | None]:
+    """Return which fine cells of a column are in each group that it makes; None where that is not known."""
+    from dpmodels.report.groups.ranges import cells_of_ranges
+
+    labels = [group["labels"] for group in groups]
+    if isinstance(by, Continuous):
+        return cells_of_ranges(labels, by) or [None] * len(labels)
+    if not isinstance(by, Discrete):
+        return [None] * len(labels)
+    names = names_of(by)
+    places = [[names.index(label) for label in each] if {*each} <= {*names} else None for each in labels]
+    return [None if each is None else np.isin(np.arange(by.size), each) for each in places]
 
 
 def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], report: Facts, slack: float) -> bool:
@@ -124,6 +136,7 @@ def _is_mean(group: Facts, low: float, high: float) -> bool:
 def _are_groups(by: str, labels: Any, report: Facts, table: Schema) -> bool:
     """Tell whether groups are called after the values of a column, or after what these are looked up to be."""
     from dpmodels.report.derived.shares import names_of_values
+    from dpmodels.report.groups.ranges import SINGLE, cells_of_ranges
     from dpmodels.report.groups.stated import MOST_GROUPS
 
     column = table.columns[by]
@@ -135,4 +148,6 @@ def _are_groups(by: str, labels: Any, report: Facts, table: Schema) -> bool:
     if isinstance(column, Derived):
         return all(len(one) == 1 and one[0] in (*names_of_values(column), "null") for one in labels)
     (known,) = [one["labels"] for one in report["columns"] if one["name"] == by]
-    return are_groups(labels, table.modelled[by], known, MOST_GROUPS)
+    if not are_groups(labels, table.modelled[by], known, MOST_GROUPS, SINGLE):
+        return False
+    return not isinstance(column, Continuous) or cells_of_ranges(labels, column) is not None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.arrays import Floats
-from dpmodels.contract.columns import Derived, Discrete
+from dpmodels.contract.columns import Derived, Discrete, Integer
 from dpmodels.contract.derivation.polynomial import LEAST_UNIT, Polynomial, reach_of_product, settled
 from dpmodels.contract.schema import Schema
 from dpmodels.statistics.normal import NORMAL_95
@@ -115,7 +115,8 @@ def _rounding(column: Any) -> float:
 
 def _values(column: Any, name: str, labels: Sequence[str]) -> dict[str, float]:
     """Return the value that a column has in all rows of a group, where it is one number."""
-    if not isinstance(column, Discrete) or column.kind not in ("integer", "number") or len(labels) != 1:
+    is_number = isinstance(column, Integer) or (isinstance(column, Discrete) and column.kind in ("integer", "number"))
+    if not is_number or len(labels) != 1:
         return {}
     try:
         return {name: float(labels[0])}

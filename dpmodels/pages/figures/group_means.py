@@ -4,17 +4,19 @@ Privacy: post-processing of a publishable report.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
-from dpmodels.plural import OF_CATEGORIES
+from dpmodels.plural import OF_CATEGORIES, ZERO, values_in_words
 
 Facts = Mapping[str, Any]
 TABLES, DRAWN = 9, 16
@@ -28,6 +30,9 @@ LETTER = 7.0
 """Width of a letter, at most."""
 FAR = 1.0
 """Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
+FEW, MOST_DOUBTED = 0.05, 3
+"""Part of the rows that groups may hold whose means are not to be relied on, for those of a pair to be good; and so
+many of these that are named."""
 FINE = 1000
 """Parts of an axis of which a figure that is less than one is written as 0."""
 NONE_APART = "; no two groups differ for certain"
@@ -36,22 +41,47 @@ FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
 
 
-def told_apart(report: Facts, on_terms: bool = False) -> list[str]:
+def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) -> list[str]:
     """Name the pairs of which the intervals of two means do not meet, of those that nothing speaks against.
 
-    ``on_terms``: those that hold if the values of a column thin out; else those that hold anyway.
+    Args:
+        report: the facts.
+        on_terms: those that hold if the values of a column thin out; else those that hold anyway.
+        but_some: those of which something speaks against the means of groups that hold more than ``FEW`` of the rows,
+            with these; else those of which nothing does.
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
     dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
     apart = [one for one in groups if are_apart(one["groups"], len(groups))]
     received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
-    return [f"{one['column']} by {one['by']}" for one in received if (one["column"] in thinning) is on_terms]
+    asked = [one for one in received if (one["column"] in thinning) is on_terms]
+    return [
+        f"{one['column']} by {one['by']}{but}"
+        for one in asked
+        if bool(but := but_some_groups(one["groups"])) is but_some
+    ]
 
 
-def means_told_apart(report: Facts, named: Callable[[list[str]], str], on_terms: bool = False) -> Iterator[str]:
-    """Say which means of groups are of use, whether on terms or not."""
-    if apart := told_apart(report, on_terms):
-        terms = ", if values thin out" * on_terms
+def but_some_groups(groups: Sequence[Facts]) -> str:
+    """Name the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
+    doubted = [one for one in groups if one["reason"] or one["released"] is None]
+    if sum(one["share"] for one in doubted) <= FEW * sum(one["share"] for one in groups):
+        return ""
+    return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})"
+
+
+def means_with_care(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
+    """Say which means of groups are of use on terms, or but for some groups."""
+    for on_terms, but_some in ((True, False), (False, True), (True, True)):
+        yield from means_told_apart(report, named, on_terms, but_some)
+
+
+def means_told_apart(
+    report: Facts, named: Callable[[list[str]], str], on_terms: bool = False, but_some: bool = False
+) -> Iterator[str]:
+    """Say which means of groups are of use, whether on terms or not, and in all groups or but for some."""
+    if apart := told_apart(report, on_terms, but_some):
+        terms = ", if values thin out" * on_terms + ", but for some groups" * but_some
         yield f"means of groups as the report states them, not those of the rows{terms}: {named(apart)}"
 
 
@@ -67,25 +97,52 @@ def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
     return bool(highest > min((one["released"] + wider * one["within"] for one in relied), default=0.0))
 
 
-def mean_figures(report: Facts) -> list[Figure]:
-    """Draw the means by groups that a report states: first of the pairs that it draws, as those that are asked for.
+def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[tuple[str, str], Figure]:
+    """Draw the means by groups that a report states, by their columns: first those that are ``asked`` for, in order.
 
-    Those that are seen at once, and the others, stand in the order of the schema: by what makes the groups, so that
-    cards beside each other are about as high, and then by column. Pictures of a column that are seen at once have one
-    scale, and so have the others.
+    Of the others those that are seen at once, and the rest, stand in the order of the schema: by what makes the groups,
+    so that cards beside each other are about as high, and then by column. Pictures of a column that are seen at once
+    have one scale, and so have the others.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
-    every = [one for one in report.get("groups", ()) if one["column"] in columns]
+    every = {(one["column"], one["by"]): one for one in report.get("groups", ()) if one["column"] in columns}
     places = {name: place for place, name in enumerate(columns)}
+    others = [one for pair, one in every.items() if pair not in asked]
     in_order = [
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
-        for some in (every[:TABLES], every[TABLES:])
+        for some in (others[:TABLES], others[TABLES:])
     ]
-    return [
-        _drawn(one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]]))
-        for some in in_order
+    return {
+        (one["column"], one["by"]): _drawn(
+            one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]])
+        )
+        for some in ([every[pair] for pair in asked if pair in every], *in_order)
         for one in some
-    ]
+    }
+
+
+def clearest_means(report: Facts, pairs: Collection[tuple[str, str]]) -> str:
+    """Name the pair whose groups have means that are farthest apart, in what these are within; empty of none."""
+    every = {(one["column"], one["by"]): one["groups"] for one in report.get("groups", ())}
+    apart = {pair: _apart(every[pair]) for pair in pairs if pair in every}
+    column, by = max(apart, key=apart.__getitem__, default=("", ""))
+    return f"{column} by {by}" if column else ""
+
+
+def _apart(groups: Sequence[Facts]) -> float:
+    """Return how far the means of two groups that nothing speaks against are apart, as a part of what both are within.
+
+    None is taken to be known better than to ``FINE`` parts of the largest, since a rule may leave a single value.
+    """
+    relied = [one for one in groups if not one["reason"] and one["released"] is not None]
+    least = max((abs(one["released"]) for one in relied), default=0.0) / FINE or 1.0
+    return max(
+        (
+            abs(one["released"] - other["released"]) / max(math.hypot(one["within"], other["within"]), least)
+            for one, other in combinations(relied, 2)
+        ),
+        default=0.0,
+    )
 
 
 def _shown(means: Facts) -> list[Facts]:
@@ -122,10 +179,15 @@ def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
     return Figure(title, note, drawn, HEADER, rows, more)
 
 
+def called(labels: Sequence[str]) -> str:
+    """Name a group by all that is in it."""
+    return values_in_words(labels) if ZERO in labels[1:] else OF_CATEGORIES.join(labels)
+
+
 def _row(group: Facts, column: Facts) -> tuple[str, ...]:
     """Return a line of the table of means: a group, its means, and why not to rely on them."""
     return (
-        OF_CATEGORIES.join(group["labels"]),
+        called(group["labels"]),
         *_written(group, column),
         percent(group["share"]),
         group["reason"],
@@ -159,7 +221,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[flo
     for one, y in zip(groups, lines, strict=True):
         shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
         released, within, synthetic = _written(shown, column)
-        label = OF_CATEGORIES.join(one["labels"])
+        label = called(one["labels"])
         parts += [
             fitted(0, y - ABOVE, label, room, "start", "label"),
             words(WIDTH - FIGURE, y - ABOVE, _with_error(released, within), "end"),
@@ -196,5 +258,5 @@ def _described(groups: Sequence[Facts], column: Facts) -> str:
     """Say in one sentence what a picture shows."""
     largest = max(groups, key=lambda one: float(one["released"]))
     released, within, _ = _written(largest, column)
-    label = OF_CATEGORIES.join(largest["labels"])
+    label = called(largest["labels"])
     return f"Means of {len(groups)} groups; the largest: {released} within {within} at {label}"

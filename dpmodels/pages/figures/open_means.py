@@ -3,7 +3,7 @@
 Privacy: post-processing of a publishable report.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.amounts import amount, both_ends, error
@@ -29,21 +29,24 @@ UNLESS = "not known, unless their values thin out, and then as the report states
 AS_STATED = "means by group as the report states them"
 """What is of use of a column whose mean of all rows is too far off."""
 REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
+SPEND = "For the next release, spend more."
 
 
-def with_doubts(derived: Sequence[Facts]) -> list[Facts]:
+def with_doubts(report: Facts) -> list[Facts]:
     """Return the derived columns of whose means a report is not sure, each with its warning."""
-    return [{**one, "warning": capital(said)} for one in derived if (said := _doubt(one))]
+    numbers = {one["name"] for one in report.get("columns", ()) if one.get("ordered")}
+    return [{**one, "warning": capital(said)} for one in report.get("derived", ()) if (said := _doubt(one, numbers))]
 
 
-def _doubt(column: Facts) -> str:
-    """Say how far off a mean may be; empty where nothing of it is hidden, or little."""
+def _doubt(column: Facts, numbers: Collection[str] = ()) -> str:
+    """Say how far off a mean may be; empty where nothing of it is hidden, or little; ``numbers`` have bounds."""
     mean, unseen = column.get("mean"), column.get("unseen", {})
     if not mean or "means" not in unseen:
         return ""
     low, high = both_ends(column, *unseen["means"])
     estimate, expected = mean["estimate"], mean["expected_error"]
-    remedy = REMEDY.format(columns=listed(column["follows"], "and"))
+    bounded = [name for name in column["follows"] if name in numbers]
+    remedy = REMEDY.format(columns=listed(bounded, "and")) if bounded else SPEND
     if unseen.get("open"):
         off = mean["expected_error_if_thinning_out"]
         said = OPEN_MEAN.format(low=low, high=high, mean=amount(column, estimate, off), error=error(column, off))

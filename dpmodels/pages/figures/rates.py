@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.rate_groups import counting
-from dpmodels.pages.figures.relations import Relation
+from dpmodels.pages.figures.relations import Relation, likely_relations, relations
 from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
@@ -138,6 +138,11 @@ def parts_of_rates(
         least = 0.0 if is_seen else math.nextafter(NEAR, 1)
         parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
     return parts, worst, hidden
+
+
+def hidden_rates(report: Facts) -> set[str]:
+    """Name the columns of which noise would hide that the target depends on them."""
+    return parts_of_rates(report, relations(report), likely_relations(report))[2]
 
 
 def without_outcome(report: Facts) -> str:

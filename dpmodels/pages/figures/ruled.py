@@ -32,7 +32,8 @@ def ruled_pairs(report: Mapping[str, Any]) -> frozenset[tuple[int, int]]:
 
     Where one rule goes on where another ends, as ``a <= b`` and ``b <= c``, both together relate the first with the
     last; and formulas relate what is computed by them with what they reckon with. Two columns on one side of a rule are
-    not related by it, nor are those that a derived column in it follows from.
+    not related by it, nor are those that a derived column in it follows from; and where a rule needs two columns to
+    say something of a third, it relates no two of them.
     """
     places = {one.get("name", ""): place for place, one in enumerate(report.get("columns", ()))}
     follows = dict[Node, set[Node]]()
@@ -65,6 +66,8 @@ def _rules(text: str, places: Mapping[str, int]) -> Iterator[tuple[Node, Node]]:
     table, words = rule[2] or "", rule[1].strip()
     if sides := WHEN.fullmatch(words):
         given, then = ([_as_condition(part, places, table) for part in one.split(" and ")] for one in sides.groups())
+        if len({_place((table, one), places) for one in given}) > 1:
+            return
         for one, other in product(given, then):
             yield (table, one), (table, other)
             yield (table, _opposite(other)), (table, _opposite(one))

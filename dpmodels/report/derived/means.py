@@ -101,13 +101,15 @@ def counted_mean(
     estimate = min(max(mean[0], least), most)
     low, high = ends_of(str(column.formula), columns, estimate)
     error, rounding = math.hypot(mean[1], made - estimate), 0.0 if _is_exact(column, columns) else _rounding(column)
+    if not rounding <= error < math.inf:
+        return {}
     hidden = max((one.get("unseen", {}).get("share", 0.0) for one in operands), default=0.0)
     ends = [estimate + hidden * (end - estimate) for end in (low, high)]
     reached = max(estimate - ends[0], ends[1] - estimate)
-    if not rounding <= error < math.inf:
-        return {}
     known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
     known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
+    if copy:
+        return known | of_copy(operands[0])
     if reached <= NOTABLE * error:
         return known
     widened = [beside(max(ends[0] - error, low), error), beside(min(ends[1] + error, high), error)]
@@ -115,6 +117,20 @@ def counted_mean(
         known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
         return known | {"unseen": {"means": widened, "open": True}}
     return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
+
+
+def of_copy(copy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is hidden of the mean, and the 99 % quantile, of a column that is counted in place of a derived one.
+
+    They have the same values in every row, so what a report says of the one holds for the other.
+    """
+    unseen = {key: copy["unseen"][key] for key in ("means", "far") if key in copy.get("unseen", {})}
+    of_quantile = {key: copy["p99"][key] for key in ("estimate", "expected_error")} if _is_known(copy, "p99") else {}
+    return ({"unseen": unseen} if "means" in unseen else {}) | ({"p99": of_quantile} if of_quantile else {})
+
+
+def _is_known(one: Mapping[str, Any], figure: str) -> bool:
+    return _is_stated(one, figure) and one[figure]["expected_error"] is not None
 
 
 def _is_exact(column: Derived, columns: Mapping[str, Any]) -> bool:

@@ -89,7 +89,7 @@ def derived_facts(
         if mean_of is not None and "axis" in about and "mean" not in known:
             known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
-        facts.append(about | (known if values.null_count == missing else {}))
+        facts.append(about | (known if values.null_count == missing or TO_COUNTED in about else {}))
     return facts
 
 

@@ -7,20 +7,23 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from dpmodels.arrays import Floats, Mask, Whole
-from dpmodels.contract.columns import Derived
+from dpmodels.contract.columns import Continuous, Derived, Modelled
 from dpmodels.contract.derivation.reach import Ends
 from dpmodels.methods.parts.marginals import NoisyTable
-from dpmodels.plural import OF_CATEGORIES
-from dpmodels.report.bins import cell_label
+from dpmodels.plural import OF_CATEGORIES, values_in_words
+from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import NULL, labels_of
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.noisy_tables import PARTS, Counted, Counts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBERS = ("low", "high", "mean", "stddev")
 """What is said of the values in a cell of a column of numbers or dates."""
@@ -87,13 +90,27 @@ def _called(counted: Counted, name: str, merged: Mapping[str, Whole]) -> tuple[s
     follows = counted.columns[name]
     base = follows.operands[0] if isinstance(follows, Derived) else name
     column, merge = counted.values.columns[base], merged[base]
-    if isinstance(follows, Derived):
-        called = labels_of(follows, merge, counted.values)
-    else:
-        fine = [np.flatnonzero(merge == cell) for cell in range(int(merge.max()) + 1)]
-        called = [OF_CATEGORIES.join(cell_label(column, int(one)) for one in each) for each in fine]
+    called = labels_of(follows, merge, counted.values) if isinstance(follows, Derived) else keys_of(column, merge)
     names = np.array(called, dtype=object)[merge]
     return base, {label: np.asarray(names == label, dtype=np.bool_) for label in dict.fromkeys(called)}
+
+
+def keys_of(column: Modelled, merge: Whole) -> list[str]:
+    """Return what a table of cells calls each cell of a column. Shapes: ``merge`` the cell of each fine one."""
+    if isinstance(column, Continuous):
+        return [values_in_words(names) for names in group_labels(column, merge)]
+    fine = [np.flatnonzero(merge == cell) for cell in range(int(merge.max()) + 1)]
+    return [OF_CATEGORIES.join(cell_label(column, int(one)) for one in each) for each in fine]
+
+
+def summed(cells: "pd.DataFrame", names: Sequence[str], sums: Sequence[str]) -> "pd.DataFrame":
+    """Add the figures of cells up that are called alike by the columns ``names``; the last is a standard error."""
+    *_, error = sums
+    cells = cells.assign(**{error: cells[error] ** 2})
+    others = [one for one in cells if one not in (*names, *sums)]
+    how = {one: "first" for one in others} | dict.fromkeys(sums, "sum")
+    whole: pd.DataFrame = cells.groupby(list(names), observed=True, sort=False, as_index=False).agg(how)
+    return whole.assign(**{error: whole[error] ** 0.5})
 
 
 def ways_of(counted: Counted, groups: Sequence[str], column: str, as_category: bool = False) -> list[Callable[[], Way]]:

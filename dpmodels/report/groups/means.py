@@ -150,7 +150,7 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
     """Give each mean that has no reason the one of the report to use no mean of what is counted for it.
 
     Those that noise puts beyond what values can be, as a share below 0, are set to the nearest of these. Of a derived
-    column that is what it follows from, also where another column is counted in its place.
+    column that is what it follows from, or the column that is counted in its place.
 
     Args:
         groups: the means.
@@ -159,7 +159,8 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
         columns: those of the schema.
     """
     derived = next((name for name in columns if copy_of(name, columns) == column), column)
-    names = getattr(columns.get(derived), "operands", (column,))
+    copy = copy_of(derived, columns)
+    names = (copy,) if copy else getattr(columns.get(derived), "operands", (column,))
     if "mean" in groups and _is_numeric(groups["mean"]):
         groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     about = [one for one in facts.get("columns", ()) if one["name"] in names]

@@ -1,8 +1,8 @@
 """The means that a report states by groups: of numbers by the categories that they were counted beside.
 
-First are the pairs that a workload names, and those with the target; of others it is those whose groups differ by more
-than noise makes of so many pairs. A column that follows from others is among them where all that it follows from was
-counted beside the groups; groups are made by columns that are looked up, too.
+First are the pairs that a workload names, of two numbers too (ranges.py), and those with the target; of others it is
+those whose groups differ by more than noise makes of so many pairs. A column that follows from others is among them
+where all that it follows from was counted beside the groups; groups are made by columns that are looked up, too.
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
@@ -23,13 +23,15 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.contract.workload import Tables, in_order
 from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
-from dpmodels.plural import OF_CATEGORIES
-from dpmodels.report.bins import cell_label, group_labels
+from dpmodels.plural import ZERO
+from dpmodels.report.bins import group_labels
 from dpmodels.report.derived.counted import labels_of
-from dpmodels.report.groups.cells import Inside, Way, ways_of
+from dpmodels.report.groups.cells import Inside, Way, keys_of, ways_of
 from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
+from dpmodels.report.groups.ranges import grouped_by, in_ranges, ranges_of
 from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
@@ -39,8 +41,8 @@ MOST_TABLES, MOST_GROUPS, MOST_TRIED, LEAST = 24, 64, 96, 2
 """Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most; and
 groups of which a mean is known, at least."""
 Facts = Mapping[str, Any]
-Known = dict[tuple[str, str], tuple[Measured, dict[str, Whole]]]
-"""What was measured of a column by another, and the cells that its groups are."""
+Known = dict[tuple[str, str, str], tuple[Measured, dict[str, Whole]]]
+"""What was measured of a column by another, and the cells that its groups are; last for whose mean ranges were made."""
 
 
 class Drawn(NamedTuple):
@@ -70,7 +72,7 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
     """
     stated, values, known = list[dict[str, Any]](), dict[str, Floats](), Known()
     pairs, cells = pairs_of(counted.columns, facts), codec.to_cells(records).astype(np.int64)
-    tried = dict(islice(pairs.items(), MOST_TRIED))
+    tried = dict(islice(_each_once(pairs, counted.columns), MOST_TRIED))
     for (column, by), is_named in tried.items():
         if len(stated) == MOST_TABLES:
             break
@@ -102,7 +104,8 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], 
         [one[:2] for one in pairs.get("distances", ())],
     )
     named = [*drawn[: pairs.get("asked_for", 0)], *(one for one in every if pairs.get("target") in one)]
-    known = dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
+    known = dict.fromkeys(_by_numbers(columns, facts.get("asked", ())), True)
+    known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
     others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
     return known | {pair: False for pair in others if pair not in known}
 
@@ -123,6 +126,38 @@ def _in_groups(columns: Mapping[str, Any], counted: Sequence[tuple[str, str]]) -
         if _makes_groups(base, columns, dropped):
             following = list(_following(columns, {base, *others}, base))
             yield from ((one, by) for by in _groups_of(base, columns) for one in following)
+
+
+def _each_once(
+    pairs: Mapping[tuple[str, str], bool], columns: Mapping[str, Any]
+) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Leave out groups that are those of another column by other names: one that is looked up one to one by it."""
+    for (column, by), is_named in pairs.items():
+        one = columns[by]
+        is_alike = isinstance(one, Derived) and len({*(one.values or {}).values()}) == len(one.values or ())
+        if not (is_alike and (column, one.operands[0]) in pairs):
+            yield (column, by), is_named
+
+
+def asked_names(workload: Sequence[Tables], columns: Mapping[str, Any]) -> list[list[str]]:
+    """List the pairs of columns that a workload names, in its order, by the names of what is handed over.
+
+    A column that is counted in the place of a derived one, and handed to nobody, is the derived one.
+    """
+    dropped = helpers(columns)
+    return [
+        [(_counted_for(name, columns) if name in dropped else "") or name for name in pair]
+        for pair in in_order(workload)
+        if {*pair} <= columns.keys()
+    ]
+
+
+def _by_numbers(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield numbers and the numbers or dates that make groups of them, of two that a workload names together."""
+    dropped = helpers(columns)
+    for first, second in asked:
+        if {first, second} <= columns.keys() - dropped and (pair := grouped_by(first, second, columns)):
+            yield pair
 
 
 def _makes_groups(base: str, columns: Mapping[str, Any], dropped: Collection[str]) -> bool:
@@ -170,10 +205,9 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     follows = counted.columns[by]
     base = follows.operands[0] if isinstance(follows, Derived) else by
     other, merge = codec.columns[base], merged[base]
-    fine = [np.flatnonzero(merge == group) for group in range(int(merge.max()) + 1)]
-    keys = [OF_CATEGORIES.join(cell_label(other, int(cell)) for cell in each) for each in fine]
     labels, rows = group_labels(other, merge), merge[cells[:, list(codec.columns).index(base)]]
-    order = [int(place) for place in np.argsort([each[0] for each in fine])]
+    keys, firsts = keys_of(other, merge), np.unique(merge, return_index=True)[1]
+    order = sorted(np.argsort(firsts).tolist(), key=lambda place: labels[place] != [ZERO])
     if isinstance(follows, Derived):
         called = labels_of(follows, merge, counted.values)
         keys = list(dict.fromkeys(called[place] for place in order))
@@ -198,22 +232,41 @@ def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: 
     return numbers
 
 
-def _measured(counted: Counted, column: str, by: str, known: Known) -> tuple[Measured, dict[str, Whole]]:
+def _measured(
+    counted: Counted, column: str, by: str, known: Known, ranges: tuple[str, Whole] | None = None
+) -> tuple[Measured, dict[str, Whole]]:
     """Return what was measured of a column by another, and the cells that its groups are.
 
+    ``ranges``: of a number that makes groups, for whose mean they were made, and that of each fine cell.
+
     Raises:
-        Unsuitable: the two were not counted together.
+        Unsuitable: the two were not counted together, or not in these ranges.
     """
-    names = Names.of(column, [by, column])
+    names, key = Names.of(column, [by, column]), (column, by, ranges[0] if ranges else "")
 
     def means_by(way: Callable[[], Way]) -> tuple[Measured, dict[str, Whole]]:
         tables, merged = way()
         frames = {term: one.to_pandas(date_as_object=False) for term, one in tables.items()}
+        if ranges:
+            of, merge, group = counted.values.columns[by], merged[by], ranges[1]
+            frames = {term: in_ranges(one, by, column, names, of, merge, group) for term, one in frames.items()}
+            merged = {**merged, by: group}
         return means_of_groups(frames, [by], column, names), merged
 
-    if (column, by) not in known:
-        known[column, by] = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
-    return known[column, by]
+    if key not in known:
+        known[key] = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
+    return known[key]
+
+
+def _ranges(counted: Counted, column: str, by: str, known: Known) -> tuple[str, Whole] | None:
+    """Return the ranges that a number makes groups of, by the cells that tell most; None of what has categories."""
+    of = counted.values.columns.get(by)
+    if not isinstance(of, Continuous):
+        return None
+    measured, merged = _measured(counted, column, by, known)
+    counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
+    sizes = np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])])
+    return column, ranges_of(of, merged[by], sizes)
 
 
 def _stated(
@@ -227,11 +280,12 @@ def _stated(
         Unsuitable: the two were not counted together.
     """
     column, by = pair
-    measured, merged = _measured(counted, column, by, known)
+    ranges = _ranges(counted, column, by, known)
+    measured, merged = _measured(counted, column, by, known, ranges)
     every = {column: measured}
     for one in () if measured.is_dated else related(column, counted.columns, counted.rules.pairs)[1:]:
         with suppress(Unsuitable):
-            every[one] = _measured(counted, one, by, known)[0]
+            every[one] = _measured(counted, one, by, known, ranges)[0]
     wholes, inside = wholes_of(facts, every, counted.columns), Inside.of(counted, [by], merged)
     term = reconciled(every, wholes, counted.columns, inside)
     means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)

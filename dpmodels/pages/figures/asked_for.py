@@ -1,0 +1,153 @@
+"""What a report draws first since its schema asks for it: a card for each pair of a workload, and the target's rates.
+
+Privacy: post-processing of a publishable report.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpmodels.pages.drawing import Figure
+from dpmodels.pages.figures.group_means import clearest_means, mean_figures
+from dpmodels.pages.figures.rates import hidden_rates
+from dpmodels.pages.figures.relations import relations
+from dpmodels.pages.multiples import RATES, Rates, asked_rate_figures, pair_tables, rate_figures
+from dpmodels.pages.notes import not_handed_over
+
+Facts = Mapping[str, Any]
+Names = tuple[str, str]
+NO_MEANS = "no means by group: noise leaves fewer than two of them known"
+NO_RATES = "noise hides by which columns it differs"
+NUMBERS = ("integer", "number")
+"""Types of columns that have means, where they lie on an axis."""
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A pair that was asked for and has no figure: why, and the command that answers."""
+
+    pair: str
+    why: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a schema asks for.
+
+    Attributes:
+        cards: one figure for each pair of the workload, in its order.
+        others: further figures of the same pairs: a rate or a table beside means.
+        unanswered: the pairs that have no figure.
+        rates: those of the target by the columns by which it differs most clearly.
+        of_target: the target and its class; empty without one.
+        no_rates: why there are none of these.
+    """
+
+    cards: Sequence[Figure]
+    others: Sequence[Figure]
+    unanswered: Sequence[Unanswered]
+    rates: Sequence[Figure] = ()
+    of_target: str = ""
+    no_rates: str = ""
+
+
+@dataclass(frozen=True)
+class Together:
+    """All figures of two columns: those that were asked for, and the others with the clearest of each sort."""
+
+    asked: Asked | None
+    tables: Sequence[Figure]
+    means: Sequence[Figure]
+    rates: Rates | None
+    clearest: Mapping[str, str]
+
+
+def figures_together(report: Facts) -> Together:
+    """Draw tables, means and rates of two columns; those that a workload or a target asks for stand by themselves."""
+    names = asked_names(report)
+    tables, of_two = pair_tables(report), asked_rate_figures(report)
+    means = mean_figures(report, [*names, *((second, first) for first, second in names)])
+    places = {one["name"]: place for place, one in enumerate(report["columns"])}
+    cards, others, unanswered = list[Figure](), list[Figure](), list[Unanswered]()
+    for pair in names:
+        two, both = [places.get(name, -1) for name in pair], (pair, pair[::-1])
+        drawn = [means.pop(each) for each in both if each in means]
+        drawn += [of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two]
+        table = tables.pop((min(two), max(two)), None)
+        if table and not drawn and _has_mean(report, pair):
+            table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
+        drawn += [table] if table else []
+        cards += drawn[:1]
+        others += drawn[1:]
+        unanswered += [] if drawn else [_unanswered(report, pair)]
+    rates = rate_figures(report)
+    asked = Asked(cards, [*others, *of_two.values()], unanswered)
+    if rates:
+        clear = _clear_rates(report, rates.figures)
+        asked = replace(asked, rates=clear, of_target=rates.of, no_rates="" if clear else NO_RATES)
+        rates = replace(rates, figures=[one for one in rates.figures if one not in clear])
+    clearest = {"tables": _clearest_table(report, tables), "means": clearest_means(report, means)}
+    return Together(asked if names or rates else None, [*tables.values()], [*means.values()], rates, clearest)
+
+
+def asked_names(report: Facts) -> list[Names]:
+    """Return the pairs that a workload names, in its order; reports of earlier versions have those that are drawn."""
+    if "asked" in report:
+        return [(first, second) for first, second in report["asked"]]
+    pairs, columns = report.get("pairs") or {}, report["columns"]
+    drawn = [one["columns"] for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]]
+    return [(columns[first]["name"], columns[second]["name"]) for first, second in drawn]
+
+
+def _has_mean(report: Facts, pair: Names) -> bool:
+    """Tell whether one of two columns has numbers, so that means of it are what was asked for."""
+    return any(one["name"] in pair and one["ordered"] and one["type"] in NUMBERS for one in report["columns"])
+
+
+def _unanswered(report: Facts, pair: Names) -> Unanswered:
+    """Say why a pair has no figure, and what command answers."""
+    columns, derived = (
+        {one["name"]: place for place, one in enumerate(report.get(kind, ()))} for kind in ("columns", "derived")
+    )
+    first, second = pair
+    counts = shlex.join(["nacre", "marginals", "RUN", *pair])
+    if dropped := [name for name in pair if name in not_handed_over(report)]:
+        why, command = f"nobody is handed {' or '.join(dropped)}", counts
+    elif number := next((name for name in pair if name in derived), ""):
+        other = second if number == first else first
+        why, command = NO_MEANS, shlex.join(["nacre", "means", "RUN", number, "--by", other])
+    elif {*pair} <= columns.keys() and _is_counted(report, [columns[name] for name in pair]):
+        why, command = "counted, and not among the pairs that a page has room for", counts
+    else:
+        why, command = "the release counts them in no table together, or one of them in a single cell", counts
+    return Unanswered(f"{first} with {second}", why, command)
+
+
+def _is_counted(report: Facts, places: Sequence[int]) -> bool:
+    """Tell whether two columns were counted together."""
+    return any(sorted(places) == [*one[:2]] for one in (report.get("pairs") or {}).get("distances", ()))
+
+
+def _clear_rates(report: Facts, figures: Iterable[Figure]) -> list[Figure]:
+    """Return the rates of the target that differ by a column for certain or likely, by no rule; a few, clearest first.
+
+    A figure has the name of its column.
+    """
+    target = report["rates"]["target"]
+    ruled = {
+        report["columns"][place]["name"]
+        for pair, one in relations(report).items()
+        if one.by_rule and target in pair
+        for place in pair
+    }
+    hidden = hidden_rates(report) | ruled
+    return [one for one in figures if one.title not in hidden][:RATES]
+
+
+def _clearest_table(report: Facts, tables: Mapping[tuple[int, int], Figure]) -> str:
+    """Name the pair, of some that are drawn, that depends on each other by the most beyond noise."""
+    every = relations(report)
+    strength = {pair: every[pair].released - every[pair].most for pair in tables if pair in every}
+    return tables[max(strength, key=strength.__getitem__)].title if strength else ""

@@ -1,0 +1,109 @@
+"""What a report draws first since its schema asks for it: a card a pair, in the workload's order, and nothing twice."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from dpmodels.authoring.lint import parse
+from dpmodels.codec.encode import Codec
+from dpmodels.contract.remarks import NOT_HANDED_OVER
+from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.check_words import _asked
+from dpmodels.methods.registry import create
+from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
+from dpmodels.pages.report import render
+from tests.kit.reports import facts_of
+
+pa = pytest.importorskip("pyarrow")
+np = pytest.importorskip("numpy")
+
+SCHEMA, _ = parse("""
+name: visits
+target: admitted
+workload:
+- {columns: [price, persons]}
+- {columns: [ward, insured]}
+- {columns: [ward, floor]}
+- {columns: [hidden, ward]}
+columns:
+  ward: {type: categorical, values: [north, south, east]}
+  floor: {type: categorical, values: [first, second, third]}
+  insured: {type: boolean}
+  persons: {type: integer, min: 1, max: 6}
+  price: {type: number, min: 0, max: 200, round: 2}
+  age: {type: integer, min: 0, max: 99}
+  hidden: {type: number, min: 0, max: 10, computed: age / 10, keep: drop}
+  admitted: {type: boolean}
+""")
+assert isinstance(SCHEMA, Schema)
+ROWS = 4000
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    ward, persons, age = rng.integers(0, 3, ROWS), rng.integers(1, 7, ROWS), rng.integers(0, 100, ROWS)
+    table = {
+        "ward": np.array(["north", "south", "east"])[ward],
+        "floor": np.array(["first", "second", "third"])[rng.integers(0, 3, ROWS)],
+        "insured": rng.random(ROWS) < 0.3 + 0.3 * (ward == 1),
+        "persons": persons,
+        "price": (20 + 15 * persons + rng.gamma(2, 5, ROWS)).clip(0, 200).round(2),
+        "age": age,
+        "hidden": age / 10,
+        "admitted": rng.random(ROWS) < age / 100,
+    }
+    records = Codec(SCHEMA).encode(pa.table(table))
+    made = facts_of(create("nacre", {}, {}), records, records, SCHEMA)
+    return {**made, "cautions": [NOT_HANDED_OVER.format(name="hidden")]}
+
+
+def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_why_not(facts: dict[str, Any]) -> None:
+    together = figures_together(facts)
+    asked = together.asked
+    assert asked is not None
+    titles = [drawn.title for drawn in asked.cards]
+    assert titles == ["price by persons", "insured = true, by ward", "ward with floor"]
+    (one,) = asked.unanswered
+    assert (one.pair, one.command) == ("hidden with ward", "nacre marginals RUN hidden ward")
+    assert "hidden" in one.why
+    assert asked.of_target == "admitted = true" and asked.rates[0].title == "age"
+    assert facts["asked"] == _asked(SCHEMA)  # by which a report is checked
+
+
+def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any]) -> None:
+    page, together = render(facts), figures_together(facts)
+    assert '<li><a href="#asked">Asked</a></li>' in page
+    assert page.index('id="asked"') < page.index('id="use"') < page.index('id="columns"')
+    for title in ("price by persons", "insured = true, by ward", "ward with floor"):
+        assert page.count(f"<figcaption>{title}") == 1
+    assert together.asked is not None and together.rates is not None
+    shown = {drawn.title for drawn in together.asked.rates}
+    assert not shown & {drawn.title for drawn in together.rates.figures}
+    assert "Further rates of admitted = true" in page and "Further means by group" in page
+    assert f"{len(together.tables)} further pair" in page and "that nobody asked for; the clearest: " in page
+
+
+def test_a_report_of_which_nothing_was_asked_has_no_such_section(facts: dict[str, Any]) -> None:
+    bare = copy.deepcopy(facts)
+    del bare["asked"], bare["rates"], bare["asked_rates"]
+    bare["pairs"].pop("asked_for")
+    page = render(bare)
+    assert figures_together(bare).asked is None
+    assert 'id="asked"' not in page and "Further means" not in page and ">Means by group<" in page
+
+
+def test_reports_of_earlier_versions_draw_what_was_asked_in_the_order_of_their_tables(facts: dict[str, Any]) -> None:
+    earlier = {key: one for key, one in facts.items() if key != "asked"}
+    names = asked_names(earlier)
+    assert {frozenset(pair) for pair in names} == {frozenset(pair) for pair in facts["asked"]}
+    assert render(earlier)
+
+
+def test_two_numbers_without_a_mean_that_is_known_have_their_table_and_it_says_so(facts: dict[str, Any]) -> None:
+    without = {**facts, "groups": [one for one in facts["groups"] if one["by"] != "persons"]}
+    asked = figures_together(without).asked
+    assert asked is not None
+    first = asked.cards[0]
+    assert first.title in ("persons with price", "price with persons") and NO_MEANS in first.foot
