@@ -17,8 +17,8 @@ HOLD, ON_TERMS, IN_SOME = "hold", "if values thin out", "in some groups"
 def group_means(report: Facts) -> dict[str, list[str]]:
     """Name the means by group that are stated, of columns that are handed over, by whether they hold.
 
-    They hold in all groups, but for those of few rows; or in those that are not pale; or, of a column whose values noise leaves open, only if
-    these thin out. Of no other mean by group is anything known.
+    They hold in all groups, but for those of few rows; or in those that are not pale; or, of a column whose values
+    noise leaves open, only if these thin out. Of no other mean by group is anything known.
     """
     columns = (*report.get("columns", ()), *report.get("derived", ()))
     dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
