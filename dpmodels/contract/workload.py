@@ -87,10 +87,21 @@ def named_pairs(workload: Sequence[Tables], names: Sequence[str]) -> frozenset[t
     return frozenset(pair for places in every for pair in combinations(places, 2))
 
 
-def in_order(workload: Sequence[Tables]) -> list[tuple[str, str]]:
-    """Return the names of the pairs that are asked for by name, as the workload lists them, each pair once."""
-    every = (pair for tables in workload for pair in combinations(tables.columns, 2))
-    return [*{frozenset(pair): pair for pair in reversed([*every])}.values()][::-1]
+def in_order(workload: Sequence[Tables], numbers: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the names of the pairs that are asked for, as the workload lists them, each pair once.
+
+    Of any column ``by`` one these are the ``numbers``, whose means are asked for.
+    """
+    once = dict[frozenset[str], tuple[str, str]]()
+    for pair in (pair for tables in workload for pair in _asked_by(tables, numbers)):
+        once.setdefault(frozenset(pair), pair)
+    return [*once.values()]
+
+
+def _asked_by(tables: Tables, numbers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if tables.by is not None:
+        yield from ((number, tables.by) for number in numbers if number != tables.by)
+    yield from combinations(tables.columns, 2)
 
 
 def cell_weights(workload: Sequence[Tables], names: Sequence[str], numbers: Collection[str]) -> list[int]:

@@ -40,6 +40,8 @@ from dpmodels.statistics.digits import beside
 MOST_TABLES, MOST_GROUPS, MOST_TRIED, LEAST = 24, 64, 96, 2
 """Pairs of numbers and groups that a report states means of, groups of each, and pairs that are looked at, at most; and
 groups of which a mean is known, at least."""
+MOST_BY = 12
+"""Numbers whose means are asked for by a column, where a workload asks for any column by it."""
 Facts = Mapping[str, Any]
 Known = dict[tuple[str, str, str], tuple[Measured, dict[str, Whole]]]
 """What was measured of a column by another, and the cells that its groups are; last for whose mean ranges were made."""
@@ -106,8 +108,10 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], 
     named = [*drawn[: pairs.get("asked_for", 0)], *(one for one in every if pairs.get("target") in one)]
     known = dict.fromkeys(_by_numbers(columns, facts.get("asked", ())), True)
     known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
+    asked = {frozenset(pair) for pair in facts.get("asked", ())}
     others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
-    return known | {pair: False for pair in others if pair not in known}
+    further = {pair: frozenset(pair) in asked for pair in others if pair not in known}
+    return known | dict(sorted(further.items(), key=lambda one: not one[1]))
 
 
 def _in_groups(columns: Mapping[str, Any], counted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -142,12 +146,13 @@ def _each_once(
 def asked_names(workload: Sequence[Tables], columns: Mapping[str, Any]) -> list[list[str]]:
     """List the pairs of columns that a workload names, in its order, by the names of what is handed over.
 
-    A column that is counted in the place of a derived one, and handed to nobody, is the derived one.
+    A column that is counted in the place of a derived one, and handed to nobody, is the derived one. Of tables of any
+    column by one these are the first numbers of the schema.
     """
-    dropped = helpers(columns)
+    dropped, numbers = helpers(columns), [name for name in columns if is_amount(name, columns)][:MOST_BY]
     return [
         [(_counted_for(name, columns) if name in dropped else "") or name for name in pair]
-        for pair in in_order(workload)
+        for pair in in_order(workload, numbers)
         if {*pair} <= columns.keys()
     ]
 
