@@ -9,6 +9,7 @@ import numpy as np
 from dpmodels.contract.base import Modelled
 from dpmodels.contract.columns import Continuous, Datetime, Discrete, Identifier, Integer, computed, helpers
 from dpmodels.contract.derivation.bounds import DerivedBound
+from dpmodels.contract.derivation.nested import in_names
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.implications import HELD, Implication
@@ -146,7 +147,8 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
         name, image = schema.image
         suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, image.rule))
     for name, derived in schema.derived.items():  # as images: whether every row holds what is derived
-        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, derived.rule))
+        said = in_names(name, schema.columns).rule if raw else derived.rule  # a hand-off's words stay as they were
+        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, said))
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"

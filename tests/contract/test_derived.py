@@ -17,6 +17,7 @@ from dpmodels.authoring.lint import parse
 from dpmodels.codec.derive import derive, derived_type, follows
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.codec.fingerprint import Fingerprint
+from dpmodels.contract.derivation.nested import in_names
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import Misread, names_in, reckon
 from dpmodels.contract.schema import Schema
@@ -607,6 +608,18 @@ def test_what_cannot_be_written_out_is_said_in_the_words_of_the_file(formula: st
     schema, faults = parse(CHAIN.replace("FORMULA", f'"{formula}"'))
     assert schema is None and [fault.where for fault in faults] == [f"columns.{where}.formula"]
     assert message in faults[0].message
+
+
+def test_what_was_written_out_is_read_by_the_names_of_its_parts() -> None:
+    schema = make_schema(CHAIN.replace("FORMULA", '"add_days(came, -lead)"'))
+    said = {name: in_names(name, schema.columns).formula for name in schema.derived}
+    assert said["whole"] == "rate + 1" and said["came"] == "add_days(left, -nights)" and said["region"] is None
+    text = "name: a\ncolumns:\n  price: {type: number, min: 0, max: 9}\n  store: {type: categorical, values: [a, b]}\n"
+    text += "  fee: {type: derived, of: store, values: {a: 1, b: 2}}\n"
+    text += "  net: {type: derived, formula: price / 1.2, round: 2}\n"
+    schema = make_schema(text + "  gross: {type: derived, formula: fee * (price - net) + net}\n")
+    assert in_names("gross", schema.columns).formula == "fee * (price - net) + net"
+    assert "price / 1.2" in str(schema.derived["gross"].formula)
 
 
 def test_derived_columns_that_follow_from_one_another_are_refused() -> None:

@@ -59,6 +59,28 @@ def circle_of(columns: Mapping[str, Any]) -> list[str]:
     return []
 
 
+def in_names(name: str, columns: Mapping[str, Any]) -> Derived:
+    """Return a derived column whose formula names derived columns where it has what these follow from, to be read.
+
+    It is what a person wrote, or would have: no formula that anything is reckoned by.
+    """
+    column: Derived = columns[name]
+    if column.formula is None:
+        return column
+    others = {other: one for other, one in columns.items() if isinstance(one, Derived) and other != name}
+    names = {ast.dump(parsed(text)): other for other, one in others.items() if (text := _stands_for(one, columns))}
+    node = deepcopy(parsed(column.formula))
+    return column.model_copy(update={"formula": ast.unparse(_Named(names).generic_visit(node))})
+
+
+def _stands_for(column: Derived, columns: Mapping[str, Any]) -> str:
+    """Return what stands in a formula in the place of a derived column; empty of one that stands for words."""
+    if column.formula is None:
+        are_numbers = not any(isinstance(one, bool | str) for one in (column.values or {}).values())
+        return written_table(str(column.of), column.values or {}) if are_numbers else ""  # type: ignore[arg-type]
+    return _decimals_kept(column, columns)
+
+
 def words_fault(formula: str, columns: Mapping[str, Any]) -> str:
     """Say that a formula reckons with a looked-up column as with a number, whose values are words; or empty text."""
     for name in _derived_names(formula, columns):
@@ -161,16 +183,21 @@ def _in_place(formula: str, name: str, column: Any, columns: Mapping[str, Any]) 
     try:
         if _is_looked_up(column):
             return _with(formula, name, "", column)
-        text = str(column.formula if isinstance(column, Derived) else column.computed)
-        inner = _later(text)
+        inner = _later(column.formula) if isinstance(column, Derived) else None
         if inner is not None:
             return _added(formula, name, inner, columns)
-        decimals = column.round if hasattr(column, "round") else None
-        if column.dtype == "int64" and isinstance(column, Derived) and not is_whole(text, columns):
-            decimals = 0
-        return "" if column.dtype == "float32" else _with(formula, name, _rounded(text, decimals))
+        return "" if column.dtype == "float32" else _with(formula, name, _decimals_kept(column, columns))
     except Misread:
         return ""
+
+
+def _decimals_kept(column: Any, columns: Mapping[str, Any]) -> str:
+    """Write what a column is derived or computed by, to the decimals that it keeps."""
+    text = str(column.formula if isinstance(column, Derived) else column.computed)
+    decimals = column.round if hasattr(column, "round") else None
+    if column.dtype == "int64" and isinstance(column, Derived) and not is_whole(text, columns):
+        decimals = 0
+    return _rounded(text, decimals)
 
 
 def _rounded(formula: str, decimals: int | None) -> str:
@@ -244,3 +271,14 @@ class _Written(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:  # as ast calls it
         return self.formula if node.id == self.name and self.formula is not None else node
+
+
+class _Named(ast.NodeTransformer):
+    """Puts names in the place of parts of a formula."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        name = self.names.get(ast.dump(node))
+        return self.generic_visit(node) if name is None else ast.Name(name, ast.Load())
