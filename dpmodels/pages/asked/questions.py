@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.asked.several import bets_by_noise
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
@@ -56,13 +57,14 @@ Accounts = Sequence[Mapping[str, Any]]
 class Answer:
     """A question, its answer, the places where more is said, as words and links within the folder, and a table.
 
-    ``rows`` are below the answer, the first of them headings.
+    ``rows`` are below the answer, the first of them headings, and ``note`` below them.
     """
 
     question: str
     text: str
     more: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
 
 
 def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
@@ -70,7 +72,7 @@ def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
     words = words_of(facts)
     return [
         _protected(facts, words),
-        _at_worst(words, accounts),
+        _at_worst(facts, words, accounts),
         _unprotected(facts),
         _special(facts),
         _ground(facts),
@@ -98,7 +100,7 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     return Answer("Who is protected, and from whom?", text, more)
 
 
-def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
+def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Answer:
     first = accounts[0] if accounts else {}
     of_all = first.get("all") if first.get("charges") else None
     of_cap = first.get("of_cap")
@@ -110,7 +112,7 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
     text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says."
-    return Answer("What could somebody learn at worst?", text, more, rows)
+    return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
 
 
 def _unprotected(facts: Facts) -> Answer:
