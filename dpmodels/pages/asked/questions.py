@@ -3,12 +3,14 @@
 An answer repeats what the sheets say, or says that nobody declared it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.asked.several import bets_by_noise
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
 from dpmodels.pages.risk import risks
@@ -39,11 +41,14 @@ ROLES = (
     ),
     (
         "Officer",
-        "signs by a key what may be spent, if the account names one, and that these files may leave; who may only "
-        "advise (Art. 39) leaves both to the controller",
+        "signs by a key what may be spent, if the account names one, and that these files may leave (answer 6)",
     ),
 )
 """Who is who on all pages."""
+ADVISERS = (
+    " A data-protection officer who may only advise (Art. 39) leaves signing to the controller, since whoever decides "
+    "here may not be who is to watch over it (Art. 38(6): no conflict of interests)."
+)
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
@@ -167,20 +172,39 @@ def _special(facts: Facts) -> Answer:
         )
     text = f"The operator declared neither {which}. Nacre never guesses it{names}{_ask(facts)}."
     if declared:
-        text = _declares(declared, "as special categories", "")
+        text = " ".join([_declares(declared, "as special categories", ""), *tied_in_words(declared, facts["content"])])
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
+
+
+def tied_in_words(declared: str, content: Facts) -> list[str]:
+    """Name what rules or formulas tie to each column that is declared to be special, and is not declared with it."""
+    ties = {name: others for name, others in content.get("ties", {}).items() if is_named(name, declared)}
+    others = {name: [one for one in some if not is_named(one, declared)] for name, some in ties.items()}
+    tied = [f"to {cut(name)}: {listed([*map(cut, some)])}" for name, some in others.items() if some]
+    return [f"Tied by a rule or formula of the schema {'; '.join(tied)}: ask whether these are declared too."][
+        : len(tied)
+    ]
+
+
+def is_named(name: str, words: str) -> bool:
+    """Tell whether words that are declared name a column."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) is not None
 
 
 def _ground(facts: Facts) -> Answer:
     given = facts["given"]
     minors = given.get("minors")
+    least_ages = facts["content"].get("ages", {})
+    ages = ", ".join(f"{cut(name)} may hold ages from {least}" for name, least in least_ages.items())
+    ask = "whether that agrees" if minors else "whether minors are among them"
     parts = [
         PURPOSE if given.get("purpose") else _declares("", "", "a purpose"),
         _declares(given.get("legal_basis"), "this legal basis", "a legal basis"),
         _declares(given.get("subjects"), "whose data it is", "whose data it is"),
         _declares(minors, "of children among them", f"whether {VULNERABLE} are among them"),
-        "" if minors else "Nacre cannot know it, since no column's type says it.",
+        "" if minors else "Nacre cannot know it.",
+        f"By the schema {ages}: ask {ask}." if ages else "",
     ]
     question = "For what purpose, on what legal basis, and are there children among the people?"
     return Answer(question, " ".join(filter(None, parts)), (_MADE, ("To obtain", f"{STATEMENT}#obtain")))
@@ -214,6 +238,7 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
     )
     text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
     text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
+    text += ADVISERS
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -306,7 +331,7 @@ def _checks(facts: Facts) -> Answer:
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
-PURPOSE = "The declared purpose stands above, held against what these rows are not good for."
+PURPOSE = "The declared purpose stands above. Limits are printed beside it; nobody compared them."
 VULNERABLE = "children or other vulnerable people"
 _MADE = ("What the files are", f"{STATEMENT}#made")
 
