@@ -108,7 +108,7 @@ class Verification:
     @property
     def signature_beside_faults(self) -> str:
         """Say of a hand-off with faults whether its manifest is signed, and what that says of the other files."""
-        if self.signature in (NOBODY, UNSOUND, BY_OTHER_KEY):
+        if self.is_of_other_key or self.signature in (NOBODY, UNSOUND, BY_OTHER_KEY):
             return self.signature
         return f"that of manifest.json holds, {self.signature}; what differs from it is not as it was signed"
 

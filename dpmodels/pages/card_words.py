@@ -182,8 +182,8 @@ def patient_words(facts: Mapping[str, Any]) -> str:
     if unique:
         names = cut(" or ".join(unique))
         said += (
-            f". By the schema no two raw rows have the same {names}: that is the proof if it names every row's patient; "
-            "a number of a claim or visit is no such proof"
+            f". By the schema no two raw rows have the same {names}: that is the proof if it names every row's "
+            "patient; a number of a claim or visit is no such proof"
         )
     return f"{said}."
 

@@ -22,7 +22,7 @@ MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 BY_GROUP = "means by group, as report.html states them and not as these rows give them"
 SHORT = {"by itself": "shares and quantiles"}
 """What headings of a report are called where none stands above them."""
-MOST_COLUMNS, MOST_GROUPS = 6, 3
+MOST_COLUMNS, MOST_GROUPS = 5, 3
 TERMS = {
     "hold": "hold",
     "in some groups": "hold but for the pale groups",

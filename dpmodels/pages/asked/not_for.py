@@ -1,4 +1,4 @@
-"""What rows are not for besides what a report marks beside a column: in a clause each, so that a list of it is complete.
+"""What rows are not for besides what a report marks beside a column: in a clause each, so that a list is complete.
 
 Privacy: post-processing of a publishable report.
 """

@@ -46,8 +46,8 @@ ROLES = (
 )
 """Who is who on all pages."""
 ADVISERS = (
-    " A data-protection officer who may only advise (Art. 39) leaves signing to the controller, since whoever decides "
-    "here may not be who is to watch over it (Art. 38(6): no conflict of interests)."
+    " A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
+    "who watches over it (Art. 38(6), conflict of interests)."
 )
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (

@@ -42,15 +42,16 @@ def bets_by_noise(facts: Facts, words: Mapping[str, Any], of_all: Mapping[str, A
     """Say how often even bets are won by the noise that was drawn, beside bounds for any noise; empty if no rarer."""
     said = list[str]()
     if words["cases"] != words["guesses_of_budget"]:
-        said.append(f"an even bet on {words['there']} is won in {words['cases']}")
+        said.append(f"in {words['cases']} by these files")
     if of_all and of_all["of_noise"] and of_all["cases"] != of_all["guesses_of_budget"]:
-        said.append(f"one by all the account paid for in {of_all['cases']}")
-    several = _bets_of_several(facts)
-    if several:
+        said.append(f"in {of_all['cases']} by all the account paid for")
+    if several := _bets_of_several(facts):
         said.append(several)
     if not said:
         return ""
-    return f"All figures hold for any noise that keeps ε and δ. By the noise that was drawn {'; '.join(said)}."
+    return (
+        f"Bets above hold for any noise that keeps ε and δ. By the noise that was drawn one is won {'; '.join(said)}."
+    )
 
 
 def _bets_of_several(facts: Facts) -> str:
@@ -63,7 +64,7 @@ def _bets_of_several(facts: Facts) -> str:
         return ""
     epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
     shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
-    return f"one on {_either(map(str, RECORDS))} records of one person in at most {_either(shares)}"
+    return f"on {_either(map(str, RECORDS))} records of one person in at most {_either(shares)}"
 
 
 def _has_events_of_records(hand_off: Facts) -> bool:
