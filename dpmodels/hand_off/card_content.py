@@ -39,8 +39,7 @@ def content_of(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
-            **({"may_be_special": special} if (special := hints(contract.handed_over_columns)) else {}),
-            **({"ages": ages} if (ages := ages_of_minors(contract.handed_over_columns)) else {}),
+            **_to_ask_about(contract.handed_over_columns),
             **_made_anew(contract.handed_over_columns),
             **_sources(contract),
         }
@@ -56,8 +55,7 @@ def content_of(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name, one in contract.columns.items() if _is_dropped(one)],
         **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
-        **({"may_be_special": special} if (special := hints(columns)) else {}),
-        **({"ages": ages} if (ages := ages_of_minors(columns)) else {}),
+        **_to_ask_about(columns),
         **({"ties": ties} if (ties := _ties(contract, columns)) else {}),
         **({"workload": [*map(list, asked)]} if (asked := in_order(contract.workload)) else {}),
         **_made_anew(columns),
@@ -72,6 +70,12 @@ def _reckoned(columns: Mapping[str, Any], received: Mapping[str, Any]) -> dict[s
     operands = {name: names_in(formulas[name]) for name in formulas if name not in received}
     reckoned = {name: some for name, some in operands.items() if received.keys() >= {*some}}
     return {"reckoned": reckoned} if reckoned else {}
+
+
+def _to_ask_about(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the columns that a person is asked about, by what their names, lists and bounds say; nothing without any."""
+    asked = {"may_be_special": hints(columns), "ages": ages_of_minors(columns)}
+    return {name: some for name, some in asked.items() if some}
 
 
 def _ties(contract: Any, received: Mapping[str, Any]) -> dict[str, list[str]]:

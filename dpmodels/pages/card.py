@@ -10,6 +10,7 @@ from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
 from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
+from dpmodels.pages.asked.persons import who_says_one_person
 from dpmodels.pages.asked.questions import (
     ANSWERED,
     DECISIONS_ON_GROUPS,
@@ -19,6 +20,7 @@ from dpmodels.pages.asked.questions import (
     is_named,
     tied_in_words,
 )
+from dpmodels.pages.asked.risk import chances
 from dpmodels.pages.asked.several import several_records
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
@@ -34,8 +36,6 @@ from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain, warnings
 from dpmodels.pages.notes import left_out_and_reckoned, not_handed_over
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.persons import who_says_one_person
-from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
 from dpmodels.plural import counted

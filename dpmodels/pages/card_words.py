@@ -217,14 +217,11 @@ def tells(
         ``bet`` and ``value_guess`` as parts of a sentence, and the figures in them.
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
-    with_one = f" with one {of_several(hand_off)}" if of_several(hand_off) else ""
-    value = KNOWN_TO_BE_THERE.format(with_one=with_one, example=example)
     becomes_there, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
     more, more_of_values = _oftener_by_steps(factor, beyond, bool(figures["factor_of_values"]))
-    guess, after = f"a guess of 10 % on {there(hand_off)}", becomes_there
-    but = more
+    guess, after, but = there(hand_off), becomes_there, more
     if figures["factor_of_values"]:
-        guess, after, but = f"a guess of 10 % on {value}", example_of_values, more_of_values
+        guess, after, but = _known_to_be_there(hand_off, example), example_of_values, more_of_values
     becomes = f"becomes one of {at_most(after, but)}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
@@ -236,8 +233,8 @@ def tells(
         "guesses": guesses,
         "cases": cases(guesses),
         "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
-        "value_guess": f"{guess} {becomes}",
-        "value": value,
+        "value_guess": f"a guess of 10 % on {guess} {becomes}",
+        "value": _known_to_be_there(hand_off, example),
         "after_ten": after,
         "but": but,
     }
@@ -253,6 +250,12 @@ def example_of(content: Mapping[str, Any]) -> str:
     """Say of what a guess on a value is, by a column of the table itself where there is one."""
     columns = examples_of(content)
     return f"in column {cut(columns[0])}" if columns else DIAGNOSIS
+
+
+def _known_to_be_there(hand_off: Mapping[str, Any], example: str) -> str:
+    """Say of what a guess on a value is, and of somebody with one record where that may have several."""
+    what = of_several(hand_off)
+    return KNOWN_TO_BE_THERE.format(with_one=f" with one {what}" if what else "", example=example)
 
 
 def of_several(hand_off: Mapping[str, Any]) -> str:

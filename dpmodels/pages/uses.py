@@ -275,7 +275,7 @@ def _lost(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
 
 
 def never_for(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
-    """Say what rows must not be used for, and of which of these columns categories are missing."""
+    """Say what rows must not be used for, and of which of these columns no row has a category."""
     report = known.report
     if not known.is_tabled:
         yield from _lost(known, columns)
@@ -289,8 +289,7 @@ def never_for(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
-        pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
-        hidden_in = f"whether two columns depend on each other, in {pairs_of_all}"
+        hidden_in = f"whether two columns depend on each other, in {which} {counted(len(every), 'pair')}{named}"
         yield f"{hidden_in}: noise and chance make as much, so what these rows show of it may be nothing else"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"

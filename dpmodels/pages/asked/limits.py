@@ -20,6 +20,8 @@ UNSTATED = "means by group that report.html does not state, or states pale"
 MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 """How headings of a report begin."""
 BY_GROUP = "means by group, as report.html states them and not as these rows give them"
+MOST_LETTERS = 240
+"""Letters of a clause for which a statement has room, names in it among them."""
 SHORT = {"by itself": "shares and quantiles"}
 """What headings of a report are called where none stands above them."""
 MOST_COLUMNS, MOST_GROUPS = 5, 3
@@ -50,7 +52,8 @@ def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
         marked = [MARKED.format(marks="which these are stands below")]
     elif clauses := quality.get("not_for", ()):
         unstated = [UNSTATED] if "group_means" in quality else []
-        marked.append(NOT_FOR.format(clauses="; ".join([*map(cut, clauses), *unstated])))
+        whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
+        marked.append(NOT_FOR.format(clauses="; ".join([*whole, *unstated])))
     return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
 
 

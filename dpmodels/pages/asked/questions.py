@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.asked.risk import risks
 from dpmodels.pages.asked.several import bets_by_noise
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
-from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
 THIS_ACCOUNT = "by all the account paid for"
@@ -46,8 +46,8 @@ ROLES = (
 )
 """Who is who on all pages."""
 ADVISERS = (
-    " A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
-    "who watches over it (Art. 38(6), conflict of interests)."
+    "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
+    "who watches over it (Art. 38(6), conflict of interests). "
 )
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (
@@ -237,8 +237,7 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
         "officer.sig beside them: nacre verify FOLDER reads it, with its day, and without that file nobody took it. "
     )
     text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
-    text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
-    text += ADVISERS
+    text += ADVISERS + _declares(facts["given"].get("signer"), "as their maker", "who made the files")
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
+from dpmodels.pages.asked.risk import RECORDS
 from dpmodels.pages.card_words import REPLACED, is_record
 from dpmodels.pages.page import short_up
-from dpmodels.pages.risk import RECORDS
 
 Facts = Mapping[str, Any]
 
