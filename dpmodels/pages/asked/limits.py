@@ -47,14 +47,19 @@ def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
     groups = [f"{cut(name)} ({cut(', '.join(labels))})" for name, labels in quality.get("pale", {}).items()]
     such_as = f", such as {listed(groups, MOST_GROUPS)}" if groups else ""
     rare = RARE.format(what="classes" if about == "images" else "combinations of values")
-    marked = _marked(quality)
+    marked = [*_marked(quality), *_not_for(quality)]
     if marked and not names_marked:
         marked = [MARKED.format(marks="which these are stands below")]
-    elif clauses := quality.get("not_for", ()):
-        unstated = [UNSTATED] if "group_means" in quality else []
-        whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
-        marked.append(NOT_FOR.format(clauses="; ".join([*whole, *unstated])))
     return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
+
+
+def _not_for(quality: Facts) -> list[str]:
+    """Name what a report lists as not to be used and marks nowhere; nothing of cards of earlier versions."""
+    if not (clauses := quality.get("not_for", ())):
+        return []
+    whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
+    unstated = [UNSTATED] if "group_means" in quality else []
+    return [NOT_FOR.format(clauses="; ".join([*whole, *unstated]))]
 
 
 def _marked(quality: Facts) -> list[str]:
