@@ -147,8 +147,8 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
         site / "second" / "statement.html"
     )
     assert (
-        "a guess of 10 % on a value of somebody with one record who is known to be there, such as in column sick, becomes one of"
-        in said
+        "a guess of 10 % on a value of somebody with one record who is known to be there, such as in column sick, "
+        "becomes one of" in said
     )
 
 
