@@ -13,7 +13,6 @@ from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
 from dpmodels.contract.schema import columns_in
 from dpmodels.contract.special import hints
-from dpmodels.contract.workload import in_order
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.contract import Contract
 
@@ -57,7 +56,7 @@ def content_of(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
         **_to_ask_about(columns),
         **({"ties": ties} if (ties := _ties(contract, columns)) else {}),
-        **({"workload": [*map(list, asked)]} if (asked := in_order(contract.workload)) else {}),
+        **({"workload": asked} if (asked := report.get("asked")) else {}),
         **_made_anew(columns),
         **_reckoned(contract.columns, columns),
         **_sources(contract),
