@@ -159,7 +159,7 @@ columns:
   paid: {type: integer, min: 0, max: 9999}
 """)
     assert not faults
-    content = content_of(schema, {"synthetic_rows": 3})
+    content = content_of(schema, {"synthetic_rows": 3, "asked": [["age", "act"]]})
     assert content["reckoned"] == {
         "stay": ["arrival", "departure"],
         "cents": ["paid"],
@@ -248,7 +248,7 @@ workload:
 - columns: [age, act]
 """)
     assert not faults
-    content = content_of(schema, {"synthetic_rows": 3})
+    content = content_of(schema, {"synthetic_rows": 3, "asked": [["age", "act"]]})
     assert content["ages"] == {"age": 0} and content["workload"] == [["age", "act"]]
     assert content["ties"] == {"act": ["visits"], "visits": ["act"]}
     card = facts()
