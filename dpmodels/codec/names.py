@@ -15,8 +15,8 @@ NO_COLUMN = "no column of this schema is in {} (is it the schema of another tabl
 NEAR = "; the data has a column whose name differs from {} in {}"
 RENAMED = ", number {} in their order, which may be {} by another name"
 ONE_NAME = (
-    "the first line was read as one name, and the schema has {} columns: its delimiter may be another than a comma, semicolon, "
-    "tab or other single sign of ASCII, or it holds no names"
+    "the first line was read as one name, and the schema has {} columns: its delimiter may be another than a comma, "
+    "semicolon, tab or other single sign of ASCII, or it holds no names"
 )
 DOUBLED = "every second name of the first line is empty: its delimiter has two characters; write the file with one"
 FEWEST_BESIDE = 2

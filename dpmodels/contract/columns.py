@@ -209,9 +209,9 @@ def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _faults_of(name: str, columns: Mapping[str, Any], raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Name what is wrong with one column, as (key, message); nothing of one that is neither derived nor computed."""
     column = columns[name]
-    if isinstance(column, Integer | Number) and column.computed is not None:
-        if message := _computed_fault(column, columns, raw):
-            yield "computed", f"`{column.computed}` {message}"
+    is_computed = isinstance(column, Integer | Number) and column.computed is not None
+    if is_computed and (message := _computed_fault(column, columns, raw)):
+        yield "computed", f"`{column.computed}` {message}"
     if not isinstance(column, Derived):
         return
     if column.formula is not None:

@@ -252,7 +252,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a decimal comma": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b".", b","), ";"),
-        "as the schema says: a file with semicolons mostly has decimal commas (1.234,5): then add `text: {decimal",
+        "as the schema says: 1.204,50 is read with `text: {decimal",
     ),
     "a value of another encoding": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"north", b"n\xf6rth")),
