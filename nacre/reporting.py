@@ -136,7 +136,9 @@ class Report:
         every = [*filter(None, [self.facts.get("rates")]), *self.facts.get("asked_rates", ())]
         names = [column["name"] for column in self.facts.get("columns", ())]
         rows: list[Sequence[Any]] = []
-        for of, one in [(of, one) for rates in every for of in by_class(rates) for one in of["columns"]]:
+        for of, one in [
+            (of_class, one) for each in every for of_class in by_class(each) for one in of_class["columns"]
+        ]:
             rate_of, name = f"{names[of['target']]}={of['class']}", names[one["column"]]
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
             pale = [index not in counting(one) for index in range(len(groups))]
