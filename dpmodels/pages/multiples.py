@@ -99,20 +99,20 @@ def _order(column: Facts) -> tuple[bool, bool]:
 
 def is_long(column: Facts) -> bool:
     """Tell whether a column is drawn higher than others: such ones stand together, behind these."""
-    return not column["ordered"] and len(column["labels"]) > FEW_CATEGORIES
+    return (not column["ordered"] or _is_of_few(column)) and len(column["labels"]) > FEW_CATEGORIES
 
 
 def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
     labels, notes = column["labels"], list[str]()
     groups: list[tuple[int, ...]] = [(index,) for index in range(len(labels))]
-    has_axis = column["ordered"] and not _is_of_two(column)
+    has_axis = column["ordered"] and not _is_of_few(column)
     if has_axis:
         groups = groups[: column["values"]]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
         if axis := column.get("axis"):
             notes.append(_height(axis["note"]))
-    elif len(groups) > MOST_CATEGORIES:
+    elif not column["ordered"] and len(groups) > MOST_CATEGORIES:
         order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
         groups = [*((index,) for index in order[: MOST_CATEGORIES - 1]), tuple(order[MOST_CATEGORIES - 1 :])]
     if len(groups) < len(labels) and not column["ordered"]:
@@ -136,16 +136,18 @@ def column_figure(column: Facts) -> Figure:
     return replace(figure, foot=" · ".join(notes), more=ranges, brief=_inbrief(column, len(groups)))
 
 
-def _is_of_two(column: Facts) -> bool:
-    """Tell whether a column of whole numbers has two values alone, such as 0 and 1: drawn as categories are."""
+def _is_of_few(column: Facts) -> bool:
+    """Tell whether a column is drawn as categories are: one of two whole numbers, or a derived one of few numbers."""
     values = column["labels"][: column["values"]] if column["ordered"] and column["type"] in WHOLE_TYPES else ()
-    return len(values) == 2 and all(map(WHOLE_NUMBER.fullmatch, values))
+    is_derived = column["type"] == "derived"
+    number = NUMBER if is_derived else WHOLE_NUMBER
+    return 2 <= len(values) <= (MOST_CATEGORIES if is_derived else 2) and all(map(number.fullmatch, values))
 
 
 def _inbrief(column: Facts, bars: int) -> str:
     """Say from where to where an axis is drawn, or how many categories are, and which of them most rows have."""
     labels, axis = column["labels"], column.get("axis") or {"edges": (), "note": ""}
-    if column["ordered"] and not _is_of_two(column):
+    if column["ordered"] and not _is_of_few(column):
         cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
         drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
         span = _span(_bound(column, drawn[0], 0), _bound(column, drawn[-1], -1)) if drawn else ""
