@@ -78,7 +78,7 @@ def _cells(frame: pd.DataFrame) -> Iterator[list[str]]:
     names = [*map(str, frame.columns)]
     of_means = {"mean", "within"} <= {*names} and "mean_" not in names
     for row in frame.itertuples(index=False):
-        within = row[names.index("within")] if of_means else None
+        within: Any = row[names.index("within")] if of_means else None
         is_stated = isinstance(within, float) and 0 < within < math.inf
         decimals = 1 - math.floor(math.log10(within)) if is_stated else None
         yield [_shown(value, decimals if name in OF_MEANS else None) for name, value in zip(names, row, strict=True)]
