@@ -16,7 +16,7 @@ NEAR = "; the data has a column whose name differs from {} in {}"
 RENAMED = ", number {} in their order, which may be {} by another name"
 ONE_NAME = (
     "the first line was read as one name, and the schema has {} columns: its delimiter may be another than a comma, "
-    "semicolon, tab or other single sign of ASCII, or it holds no names"
+    "semicolon, tab or other single sign of ASCII, or it holds no names, as in a file that is no CSV"
 )
 DOUBLED = "every second name of the first line is empty: its delimiter has two characters; write the file with one"
 FEWEST_BESIDE = 2
