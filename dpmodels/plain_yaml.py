@@ -10,7 +10,7 @@ Source: YAML 1.2.2, section 10.3 (core schema); YAML 1.1, types int, float, bool
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
 from typing import Any
@@ -34,6 +34,10 @@ FLOAT = re.compile(
 )
 MISSING = "a name here has no colon after it, or a text with a colon has no quotes"
 """What a parser of YAML means that says: mapping values are not allowed here."""
+INDENTED = "it is indented otherwise than the lines around it, or a quote or bracket is not closed above"
+UNQUOTED = "more text stands behind a value that ends: put quotes around the whole value"
+OPEN_QUOTE = "the quote that opens here is not closed"
+OPEN_BRACKET = "the bracket that opens here is not closed, or a comma is missing behind it"
 TAB = "the line begins with a tab; indent it with spaces"
 NULL = ("", "~", "null", "Null", "NULL")
 TAG = "tag:yaml.org,2002:"
@@ -177,15 +181,36 @@ def read_yaml(text: str, watch: Watch | None = None) -> Any:
     try:
         return _Reader(watch or Watch()).read(yaml.parse(text, Loader=_PARSER))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        lines = text.split("\n")[mark.line : mark.line + 1] if mark else []
-        is_tab = any("\t" in one.removesuffix(one.lstrip()) for one in lines)
-        problem = MISSING if str(error.problem).startswith("mapping values are not") else str(error.problem)
-        raise YamlFault(mark.line + 1 if mark else 0, TAB if is_tab else problem) from None
+        raise _fault_of(error, text.split("\n")) from None
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, YamlFault):
             raise
         raise YamlFault(0, "a character is impossible") from None
+
+
+def _fault_of(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> YamlFault:
+    """Say what a parser of YAML means in words about the lines of the file, where they are known."""
+    mark, opening = error.problem_mark, error.context_mark
+    if mark is None:
+        return YamlFault(0, str(error.problem))
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    begins = line.removesuffix(line.lstrip())
+    if "\t" in begins:
+        return YamlFault(mark.line + 1, TAB)
+    context, problem = str(error.context), str(error.problem)
+    if opening is not None and "quoted scalar" in context and "end of stream" in problem:
+        return YamlFault(opening.line + 1, OPEN_QUOTE)
+    if opening is not None and "parsing a flow" in context and "',' or" in problem:
+        return YamlFault(opening.line + 1, OPEN_BRACKET)
+    if opening is not None and "expected ':'" in problem:
+        return YamlFault(opening.line + 1, MISSING)
+    if problem.startswith("mapping values are not"):
+        above = next((one for one in reversed(lines[: mark.line]) if one.strip()), "")
+        is_deeper = len(begins) > len(above) - len(above.lstrip()) and re.search(r":\s+[^\s#]", above)
+        problem = INDENTED if is_deeper else MISSING
+    elif "parsing a block" in context and ("expected key" in problem or "expected <block end>" in problem):
+        problem = INDENTED if mark.column <= len(begins) else UNQUOTED
+    return YamlFault(mark.line + 1, problem)
 
 
 class _Reader:

@@ -38,7 +38,7 @@ from dpmodels.report.terms import cautions
 from flows.charge_words import charge_in_words, hidden, one_of
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
-from flows.planning import cautions_about, delta_over_rows, whole_budget
+from flows.planning import cautions_about, cautions_of, delta_over_rows, whole_budget
 from flows.rows_of_users import COUNTS, noise_by_max_rows, table_of
 from flows.start import pays_not, preparation_of, quote_of
 from tasks.kinds.protocol import kind_of_line
@@ -155,9 +155,7 @@ def describe(
         facts["means"] = MEANS
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
-        facts["caution"] = "\n".join(cautions(plan))
-    elif warnings := together([*cautions_about(contract, of_dates=False), *filter(None, [delta_over_rows(plan)])]):
-        facts["caution"] = "\n".join(warnings)
+    facts |= as_fact("caution", _cautions(plan))
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
         facts["trust"] = str(plan.measurement.get("trust", "local"))
@@ -176,6 +174,16 @@ def describe(
     if where and not plan.family and plan.contract.kind != "discovery":
         facts["training"] = f"from the release alone, so it costs nothing more; {where}"
     return facts
+
+
+def _cautions(plan: Line) -> Iterator[str]:
+    """Yield what a budget hardly promises any more, and what a plan does not promise of what is made of it."""
+    yield from cautions_of(plan.budget.epsilon, plan.budget.delta, plan)
+    if plan.family:
+        yield from cautions(plan)
+    else:
+        of_rows = filter(None, [delta_over_rows(plan)])
+        yield from together([*cautions_about(plan.contract.whole, of_dates=False), *of_rows])
 
 
 def _declared(said: Mapping[str, str], signed: bool) -> dict[str, str]:

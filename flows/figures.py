@@ -26,7 +26,7 @@ from flows.description import (
     units_of,
 )
 from flows.kinds.prepared import Prepared
-from flows.planning import cautions_about, delta_over_rows, ledger_if_any, whole_budget
+from flows.planning import cautions_about, cautions_of, delta_over_rows, ledger_if_any, whole_budget
 from flows.rows_of_users import noise_by_max_rows
 from flows.start import pays_not
 
@@ -136,6 +136,7 @@ def _cautions(prepared: Prepared, lines: Sequence[Line]) -> Iterator[str]:
     if method in STAYS_INSIDE:
         yield STAYS_INSIDE[method]
     if lines:
+        yield from cautions_of(lines[0].budget.epsilon, lines[0].budget.delta, lines[0])
         yield from cautions(lines[0]) if lines[0].family else cautions_about(prepared.contract)
     of_rows = (said for line in lines[:1] for said in (few_rows(line, prepared.system), delta_over_rows(line)))
     yield from filter(None, of_rows)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
+from dpmodels.accounting.meaning import guesses_of_budget, in_words, right_guesses
 from dpmodels.contract.remarks import is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
@@ -35,7 +36,7 @@ from tasks.run.ready import check_writable
 from tasks.run.settings import Opening, Settings
 from tasks.run.zone import check_place
 
-LARGE_DELTA, LARGE_EPSILON = 1e-3, 20
+LARGE_DELTA, LARGE_EPSILON, NEARLY_ALL = 1e-3, 10, 0.95
 ELSEWHERE = (
     "warning: the schema was discovered by %s under account %s, which this ledger does not hold: the hand-off states "
     "the price that the schema says, and `nacre verify` says so; ask whoever keeps that account whether it is no larger"
@@ -126,10 +127,16 @@ def check_delta(delta: float, allow_large: bool) -> None:
         raise InvalidArgument("delta", delta, f"{rule}; for more, give --allow-large-delta")
 
 
-def cautions_of(epsilon: float, delta: float) -> Iterator[str]:
-    """Say what a budget hardly promises any more."""
+def cautions_of(epsilon: float, delta: float, line: Line | None = None) -> Iterator[str]:
+    """Say what a budget hardly promises any more, by the bets that its noise allows, where a line of a plan has it."""
     if epsilon > LARGE_EPSILON:
-        yield f"epsilon={epsilon} is above {LARGE_EPSILON}: what is released may tell nearly everything of a record"
+        share = right_guesses([line.event], epsilon, delta) if line else guesses_of_budget(epsilon, delta)
+        one = one_of(line.budget) if line else "record"
+        much = "next to nothing" if share > NEARLY_ALL else "little"
+        yield (
+            f"epsilon={epsilon:g} promises {much}: whoever sees what is released wins {in_words(share)} of even "
+            f"bets on one {one} at most, and 50 % by tossing a coin"
+        )
     if delta > LARGE_DELTA:
         yield f"delta={delta} is above {LARGE_DELTA}: that share of the records may be released whole"
 

@@ -52,7 +52,8 @@ def runs(home: Place | None = None) -> "pd.DataFrame":
 def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | None = None) -> "pd.DataFrame":
     """Hold a table, of whatever tool, against the rules of a schema: a row for each rule, and whether it holds.
 
-    ``failing_rows`` of ``rows`` break it; both are null for a rule about the table as a whole. What fails alone is
+    It is shown with the rules that fail, and the number of those that hold; the frame has all. ``failing_rows`` of
+    ``rows`` break a rule; both are null for a rule about the table as a whole. What fails alone is
     ``rules[~rules["success"]]``, where ``advice`` says of a formula by how much raw rows differ from it, and what to
     write; it is empty elsewhere. Of raw rows, the last lines say what ``outside`` leaves out or changes. A synthetic
     file is read with points and ISO dates, or where it cannot be as the schema's ``text`` says: ``attrs["notes"]`` then
@@ -69,7 +70,7 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
     Raises:
         NacreError: there is no table, or no schema.
     """
-    from nacre.listing import Listing
+    from nacre.listing import RuleListing
     from tasks.stages.validate import check_hand_off
 
     given = _taken(data)
@@ -78,8 +79,8 @@ def validate(data: "Table", schema: SchemaLike | None = None, *, raw: bool | Non
         raise Unsuitable("rows in memory bring no schema: name theirs, as in validate(frame, schema)")
     with _as_schema(schema, given) as (file, rows), _as_files(rows, contract=_contract_of(file, rows)) as place:
         gate = check_hand_off(place, file, raw)
-    frame = Listing(_judged(gate), columns=["column", "rule", "success", "failing_rows", "rows", "advice"])
-    frame = frame.astype({"failing_rows": "Int64", "rows": "Int64"})
+    frame = RuleListing(_judged(gate), columns=["column", "rule", "success", "failing_rows", "rows", "advice"])
+    frame = RuleListing(frame.astype({"failing_rows": "Int64", "rows": "Int64"}))
     if gate.form is not None:
         frame.attrs["notes"] = [f"the table is read with {gate.form.in_words}, as `text` in the schema says"]
     return frame

@@ -1,11 +1,13 @@
 """What a notebook shows of a result: small tables of HTML, in which everything that was given is escaped."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
+from shutil import get_terminal_size
 from textwrap import wrap
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIRST_ROWS, MOST_COLUMNS, LONGEST_VALUE = 5, 20, 50
-LINE, SHORT, GAP = 80, 24, "  "
+LINE, UNKNOWN, SHORT, GAP = 80, 120, 24, "  "
+"""Letters of a line at least, those where no terminal says how many it has, those of a short cell, and a gap."""
 LEFT = "text-align:left;color:inherit"
 TABLE = "border-collapse:collapse;color:inherit;background:none;margin:.5em 0"
 CELL = (
@@ -64,19 +67,27 @@ def rows_as_html(caption: str, headings: Sequence[str], rows: Iterable[Sequence[
 
 
 def rows_as_text(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lay rows out below their headings for a terminal of 80 columns: in long cells, words that lead further go below.
+    """Lay rows out below their headings as wide as is shown: in long cells, words that lead further go below.
 
     No word is cut, and no short cell, so a table of many columns is wider.
     """
+    most = _letters_of_a_line()
     cells = [list(map(str, row)) for row in (headings, *rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     words = (max(len(word) for cell in column for word in cell.split() or [""]) for column in columns)
     least = [max(longest, min(width, SHORT)) for longest, width in zip(words, widths, strict=True)]
-    while sum(widths) + len(GAP) * (len(widths) - 1) > LINE and widths != least:
+    while sum(widths) + len(GAP) * (len(widths) - 1) > most and widths != least:
         widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
         widths[widest] -= 1
     return [line for row in cells for line in _lines(row, widths)]
+
+
+def _letters_of_a_line() -> int:
+    """Return how many letters a line has: as many as the terminal, where there is one, or as pandas is told."""
+    pandas = sys.modules.get("pandas")
+    of_pandas = pandas.get_option("display.width") if pandas else None
+    return max(LINE, get_terminal_size((UNKNOWN, 24)).columns, of_pandas or 0)
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
 OF_GROUPS = ("column", "by", "group", "share", "released", "within", "synthetic", "reason")
-OF_RATES = ("rate_of", "column", "group", "low", "high", "released", "within", "synthetic", "share", "pale")
+OF_RATES = (
+    *("rate_of", "column", "group", "low", "high"),
+    *("released", "released_within", "synthetic", "within", "share", "pale"),
+)
 """What the columns of the frames are called."""
 EXACTLY_0, NULL = "exactly 0", "null"
 """What a report calls groups that are no range."""
@@ -117,8 +120,9 @@ class Report:
           up to six; ``column`` and ``group``, which values;
         - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
           day, and NA of categories and nulls;
-        - ``released``, the rate as it was counted with noise; ``synthetic``, that of the synthetic rows; ``within``,
-          what the synthetic rate is off by at most;
+        - ``released``, the rate as it was counted with noise, and ``released_within``, two standard deviations of that
+          noise, which the page writes behind ±;
+        - ``synthetic``, the rate of the synthetic rows, and ``within``, what that one is off by at most;
         - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
         - ``pale``, whether the page sets it back: a group of few rows, or known worst.
 
@@ -127,16 +131,20 @@ class Report:
         """
         from dpmodels.pages.figures.rate_groups import counting
         from dpmodels.pages.figures.rates import by_class, with_rows
+        from dpmodels.pages.plots import DEVIATIONS
 
         every = [*filter(None, [self.facts.get("rates")]), *self.facts.get("asked_rates", ())]
         names = [column["name"] for column in self.facts.get("columns", ())]
         rows: list[Sequence[Any]] = []
-        stated = [(of, one) for rates in every for of in by_class(rates) for one in of["columns"]]
-        for of, one in stated:
+        for of, one in [
+            (of_class, one) for each in every for of_class in by_class(each) for one in of_class["columns"]
+        ]:
             rate_of, name = f"{names[of['target']]}={of['class']}", names[one["column"]]
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
             pale = [index not in counting(one) for index in range(len(groups))]
-            figures = zip(*zip(*groups, strict=True), *(one[figure] for figure in OF_RATES[5:-1]), pale, strict=True)
+            noise = [DEVIATIONS * stddev for stddev in one["stddev"]]
+            stated = (one["released"], noise, one["synthetic"], one["within"], one["share"])
+            figures = zip(*zip(*groups, strict=True), *stated, pale, strict=True)
             rows += [[rate_of, name, *row] for place, row in enumerate(figures) if place in with_rows(one)]
         return _frame(rows, OF_RATES)
 

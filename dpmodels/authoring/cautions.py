@@ -1,5 +1,7 @@
 """What a lint says of a schema: its faults, and, where there is none, what is to be looked at before a charge."""
 
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
 from dpmodels.contract.remarks import before_a_charge
 from dpmodels.errors import SchemaFault
+from dpmodels.namable import is_namable
 
 OF_NUMBERS = (
     "target {} has no classes: the report states no rates of it by other columns, as it does of a boolean or a "
@@ -42,6 +45,15 @@ WHOLE = (
     "{}: its formula gives whole numbers, which come back as int64 for all of `round: {}`; where the file has "
     "decimals, write `dtype: float64` beside it"
 )
+OF_CLOCK = (
+    "{names}: days and times are counted in ranges longer than an hour, so hours come out nearly even in synthetic "
+    "rows, and so do weekdays in ranges of weeks; where the hour matters, have it counted, as `{hour}: {{type: "
+    "integer, min: 0, max: 23, computed: hour({name}), keep: drop}}`, whose rates and means by other columns the "
+    "release then tells (docs/columns-that-depend.md)"
+)
+AN_HOUR = {"hour": 1, "minute": 60, "second": 3600}
+"""Ticks of an hour, by resolution."""
+PARTS_OF_A_DAY = re.compile(r"\b(?:hour|weekday)\((\w+)\)")
 MADE_LIKE_REAL = (
     "keys that are made after a pattern (`keep: pattern:…` of {}) may by chance be those of real persons, if real keys "
     "have this form: then choose a pattern that no real key has, such as another first letter; of one that none "
@@ -54,7 +66,7 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     if faults := lint(path):
         return faults, []
     contract = read(path)[0]
-    asked = (_of_pieces, _of_whole, _of_continuous, _of_levels, _of_rules, _of_keys, _of_count)
+    asked = (_of_pieces, _of_whole, _of_continuous, _of_clock, _of_levels, _of_rules, _of_keys, _of_count)
     further = (sentence for sentences_of in asked for sentence in sentences_of(contract))
     return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *further]
 
@@ -63,6 +75,21 @@ def _of_count(contract: Any) -> Iterator[str]:
     """Ask for the number of rows of a table of records, which says before a charge whether a delta is too large."""
     if contract.is_table and contract.rows is None and not contract.unit.user:
         yield OF_COUNT
+
+
+def _of_clock(contract: Any) -> Iterator[str]:
+    """Say of moments that hours come out even, and how they are counted, unless a column has them or ranges do."""
+    columns = contract.columns if contract.is_table else {}
+    counted = {name for text in computed(columns).values() for name in PARTS_OF_A_DAY.findall(text)}
+    names = [name for name, one in columns.items() if isinstance(one, Datetime) and _is_wide(one)]
+    if names := [name for name in names if name not in counted and is_namable(name)]:
+        hour = "hour" if "hour" not in columns else f"hour_of_{names[0]}"
+        yield OF_CLOCK.format(names=", ".join(names), name=names[0], hour=hour)
+
+
+def _is_wide(column: Datetime) -> bool:
+    """Tell whether a range of moments finer than days spans more than an hour."""
+    return column.high - column.low + 1 > AN_HOUR.get(column.resolution, math.inf) * column.cells
 
 
 def _of_levels(contract: Any) -> Iterator[str]:

@@ -20,7 +20,7 @@ from dpmodels.codec.convert import (
 )
 from dpmodels.codec.derive import derive, derived_type, may_lack, operands_of
 from dpmodels.codec.faults import all_faults
-from dpmodels.codec.names import count_unknown, in_place_of, missing_from
+from dpmodels.codec.names import count_unknown, first_line_fault, in_place_of, missing_from
 from dpmodels.codec.pixels import Pixels, check_image_type, decode_image, encode_image
 from dpmodels.codec.records import Records
 from dpmodels.contract.columns import Column, Continuous, Derived, Identifier
@@ -77,7 +77,9 @@ class Codec:
         Raises:
             DataError: a column is missing, unknown, or there twice.
         """
-        declared = list(self.schema.raw)
+        if is_text and (cause := first_line_fault(names, self.schema.raw)):
+            raise DataError("", cause)
+        expected = self._expected(names)
         for name in self.schema.columns:
             if names.count(name) > 1:
                 raise DataError(name, "is in the data more than once: keep one of them, or rename it")
@@ -88,14 +90,22 @@ class Codec:
         elif any(name.startswith("Unnamed: ") or name == "__index_level_0__" for name in names):
             unknown += "; one is an index that pandas wrote (write the file with index=False)"
         else:
-            unknown += in_place_of(declared, self.schema.columns, names) + LISTED + HEADER * is_text + NESTED * nested
-        is_known = {*names} <= self.schema.columns.keys()  # an unknown name may be that of a column that is missing
-        optional = may_lack(self.schema) if is_known else ()
-        if missing := missing_from([name for name in declared if name not in optional], names):
+            unknown += in_place_of(expected, self.schema.columns, names) + LISTED + HEADER * is_text + NESTED * nested
+        if missing := missing_from(expected, names):
             more = f"; {unknown}" * bool(extra) if missing[0] else HEADER * is_text + NESTED * nested
             raise DataError(missing[0], missing[1] + more)
         if extra:
             raise DataError("", unknown)
+
+    def _expected(self, names: Sequence[str]) -> list[str]:
+        """Name the columns that a table with these must have, which are not the derived ones.
+
+        Where all others are there and a name is unknown, that may be meant for a derived column, so these are named.
+        """
+        declared, optional = list(self.schema.raw), may_lack(self.schema)
+        needed = [name for name in declared if name not in optional]
+        has_strangers = not {*names} <= self.schema.columns.keys()
+        return declared if has_strangers and {*needed} <= {*names} else needed
 
     def check_types(self, arrow_schema: pa.Schema) -> None:
         """Refuse a table whose columns are not the schema's, by name and by type.

@@ -14,6 +14,11 @@ MOST_NAMED = 20
 NO_COLUMN = "no column of this schema is in {} (is it the schema of another table?)"
 NEAR = "; the data has a column whose name differs from {} in {}"
 RENAMED = ", number {} in their order, which may be {} by another name"
+ONE_NAME = (
+    "the first line was read as one name, and the schema has {} columns: its delimiter may be another than a comma, "
+    "semicolon, tab or other single sign of ASCII, or it holds no names, as in a file that is no CSV"
+)
+DOUBLED = "every second name of the first line is empty: its delimiter has two characters; write the file with one"
 FEWEST_BESIDE = 2
 """Names that are those of a schema, beside which another one is a name too."""
 LETTERS_OF_A_SLIP = 3
@@ -43,6 +48,16 @@ def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "th
         rule += f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else ""
         return absent[0], rule + "".join(NEAR.format(name, counted(off, "letter")) for name, off in slips.items())
     return (alike[0], f"is in {table} {OTHER_LETTERS}{_and_so(alike[1:])}") if alike else None
+
+
+def first_line_fault(names: Sequence[str], declared: Collection[str]) -> str:
+    """Say that the delimiter of a text file is likely another than it was read with; empty where it is not.
+
+    Privacy: how the first line was parted, and nothing of what stands in it.
+    """
+    if len(names) == 1 < len(declared) and names[0] not in declared:
+        return ONE_NAME.format(len(declared))
+    return DOUBLED if len(names) > 2 and not any(names[1::2]) and all(names[::2]) else ""
 
 
 def in_place_of(declared: Collection[str], known: Collection[str], names: Sequence[str]) -> str:

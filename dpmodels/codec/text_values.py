@@ -18,25 +18,14 @@ TRUTH = {
 }
 """Words for true and false, besides these and 1 and 0; in any case of letters."""
 NUMBERS = '`text: {decimal: ",", thousands: "."}`'
-OF_MONEY = '`text: {decimal: ",", thousands: ".", currency: "€"}`'
+OF_MONEY = '`text: {decimal: ".", thousands: ",", currency: "£"}`'
 DAYS = '`text: {date_format: "%d.%m.%Y"}`'
-"""What a schema says of numbers such as 1.234,5, or 1.234,5 €, and of dates such as 31.12.2026."""
-WORD = (
-    "a word among numbers, such as two or unknown, is written as a number, or left empty in the file under "
-    "`nullable: true`"
-)
-WORDS = "a column of yes and no is `{type: boolean}`, of other words `{type: categorical, values: [...]}`"
-DECIMAL_COMMAS = (
-    f": a file with semicolons mostly has decimal commas (1.234,5): then add {NUMBERS} to the schema, "
-    f"with `currency` where a sign such as € stands beside them. If it holds words: {WORD}; {WORDS}"
-)
-"""What is said first of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
+"""What a schema says of numbers such as 1.204,50, or £1,204.50, and of dates such as 31.12.2026."""
+MORE = "; of words among numbers see docs/errors.md#numbers-that-are-none"
+DECIMAL_COMMAS = f": 1.204,50 is read with {NUMBERS} in the schema, and £1,204.50 with {OF_MONEY}{MORE}"
+"""What is said of numbers in a file whose fields a semicolon parts, as where a comma stands before decimals."""
 WRITTEN = {
-    pa.float64(): (
-        "numbers",
-        f": {WORD}; decimals have a point (3.5, not 3,5) and no sign of thousands or currencies (1000, not $1,000), "
-        f"unless the schema says how they are written, as {OF_MONEY}; {WORDS}",
-    ),
+    pa.float64(): ("numbers", f": £1,204.50 is read with {OF_MONEY} in the schema, and 1.204,50 with {NUMBERS}{MORE}"),
     pa.bool_(): (
         "true or false",
         ", in these words, as yes and no, y and n, t and f, ja and nein, oui and non, sí and no, or as 1 and 0 (of "
@@ -104,7 +93,7 @@ def _fault(names: Sequence[str], kind: pa.DataType, delimiter: str = "", form: T
     written = DECIMAL_COMMAS if delimiter == ";" and kind == pa.float64() else written
     if form is not None and kind == pa.float64() and form.is_of_numbers:
         signs = "" if form.currency else '; where a sign such as £ stands beside them, add `currency: "£"` to it'
-        written = f", written {form.numbers_in_words}, as its `text` says{signs}; {WORD}; {WORDS}"
+        written = f", written {form.numbers_in_words}, as its `text` says{signs}{MORE}"
     elif form is not None and dated and form.is_of_dates:
         written = f", written {form.dates_in_words}, as its `text` says"
     others = f", and so must {', '.join(names[1:])}" if names[1:] else ""

@@ -15,6 +15,7 @@ from dpmodels.contract.derivation.bounds import bound_faults
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.nested import (
     circle_of,
+    followed,
     names_derived,
     nested_fault,
     not_of_file,
@@ -189,33 +190,43 @@ def helpers(columns: Mapping[str, Any]) -> frozenset[str]:
 
 
 def derived_faults(columns: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name what is wrong with derived and computed columns of a schema, as (place in the file, message)."""
-    raw: dict[str, Any] | None = None
+    """Name what is wrong with derived and computed columns of a schema, as (place in the file, message).
+
+    Nothing is said of a column that follows from one whose own formula or lookup is wrong.
+    """
     if circle := circle_of(columns):
         place = next(key for key in ("formula", "computed", "of") if getattr(columns[circle[0]], key, None))
         yield f"columns.{circle[0]}.{place}", CIRCLE.format("`, which follows from `".join(circle[1:]))
         return
-    columns = written_out({**columns})
-    for name, column in columns.items():
-        if isinstance(column, Integer | Number) and column.computed is not None:
-            raw = raw or raw_columns(columns)
-            if message := _computed_fault(column, columns, raw):
-                yield f"columns.{name}.computed", f"`{column.computed}` {message}"
-        if not isinstance(column, Derived):
-            continue
-        if column.formula is not None:
-            if message := _formula_fault(column, columns):
-                yield f"columns.{name}.formula", f"`{column.formula}` {message}"
-            elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
-                yield f"columns.{name}.formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
-            else:
-                yield from ((f"columns.{name}.{key}", fault) for key, fault in bound_faults(name, column, columns))
-            continue
-        other = columns.get(str(column.of))
-        if not isinstance(other, Discrete):
-            yield f"columns.{name}.of", f"`{column.of}` must be a categorical or boolean column"
-        elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
-            yield f"columns.{name}.values", f"must say what `{missing[0]}` of `{column.of}` stands for"
+    flat = written_out({**columns})
+    raw = raw_columns(flat) if computed(flat) else {}
+    faults = {name: list(_faults_of(name, flat, raw)) for name in columns}
+    wrong = {name for name, found in faults.items() if any(key in CAUSES for key, _ in found)}
+    for name, follows in followed(columns).items():
+        yield from ((f"columns.{name}.{key}", fault) for key, fault in faults[name] if not follows & wrong)
+
+
+def _faults_of(name: str, columns: Mapping[str, Any], raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name what is wrong with one column, as (key, message); nothing of one that is neither derived nor computed."""
+    column = columns[name]
+    is_computed = isinstance(column, Integer | Number) and column.computed is not None
+    if is_computed and (message := _computed_fault(column, columns, raw)):
+        yield "computed", f"`{column.computed}` {message}"
+    if not isinstance(column, Derived):
+        return
+    if column.formula is not None:
+        if message := _formula_fault(column, columns):
+            yield "formula", f"`{column.formula}` {message}"
+        elif moment_of(column.formula, columns) and (column.dtype or column.round is not None):
+            yield "formula", f"`{column.formula}` gives a datetime: leave out `dtype` and `round`"
+        else:
+            yield from bound_faults(name, column, columns)
+        return
+    other = columns.get(str(column.of))
+    if not isinstance(other, Discrete):
+        yield "of", f"`{column.of}` must be a categorical or boolean column"
+    elif missing := [one for one in names_of(other) if one not in (column.values or {})]:
+        yield "values", f"must say what `{missing[0]}` of `{column.of}` stands for"
 
 
 def _formula_fault(column: Derived, columns: Mapping[str, Any]) -> str:
@@ -251,6 +262,8 @@ def _computed_fault(column: Integer | Number, columns: Mapping[str, Any], raw: M
     return "" if isinstance(column, Number) or is_whole(formula, raw) else NOT_WHOLE.format(formula)
 
 
+CAUSES = frozenset({"formula", "computed", "of", "values"})
+"""Keys that say what a column follows from: a fault in one is one of all that follows from the column."""
 CIRCLE = "follows from `{}`, and so from itself: write what one of them follows from else"
 NOT_WHOLE = "gives numbers that are not whole: write `floor({})`, or `type: number`"
 Column = Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.pages.drawing import Figure
-from dpmodels.pages.figures.categories import absent
+from dpmodels.pages.figures.categories import MOST_CATEGORIES, NUMBER, absent, is_of_few
 from dpmodels.pages.figures.labels import brief, group_name, joined_groups
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.rate_groups import counting
@@ -30,8 +30,6 @@ from dpmodels.statistics.dependence import dependence
 Facts = Mapping[str, Any]
 FEW_CATEGORIES = 5
 """Categories of a column whose drawing is hardly higher than that of a number."""
-MOST_CATEGORIES = 8
-"""Bars of categories; the last of a longer list is what all others have together."""
 HALF = 0.5
 """Rate beyond which the scale of rates ends at all rows."""
 OUTLIER = 3.0
@@ -44,11 +42,8 @@ LISTED = 100
 """Pairs of columns that a table lists."""
 BY_A_RULE = ", by a rule"
 """What stands behind a group whose rate a rule of the schema fixes."""
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
 MOMENT, DAY = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?"), len("2024-12-31")
-"""A number as a label has it."""
-WHOLE_NUMBER, WHOLE_TYPES = re.compile(r"-?\d+"), ("integer", "derived")
-"""The same of whole numbers, and the types of columns that may have such values alone."""
+"""A moment as a label has it, and how many letters of it are its day."""
 WHOLE = 1000
 """Size from which on it is written without decimals at the end of an axis."""
 LEAST = 0.0001
@@ -99,20 +94,20 @@ def _order(column: Facts) -> tuple[bool, bool]:
 
 def is_long(column: Facts) -> bool:
     """Tell whether a column is drawn higher than others: such ones stand together, behind these."""
-    return not column["ordered"] and len(column["labels"]) > FEW_CATEGORIES
+    return (not column["ordered"] or is_of_few(column)) and len(column["labels"]) > FEW_CATEGORIES
 
 
 def column_figure(column: Facts) -> Figure:
     """Draw one column: its released counts as bars with whiskers, where there are any, and its synthetic shares."""
     labels, notes = column["labels"], list[str]()
     groups: list[tuple[int, ...]] = [(index,) for index in range(len(labels))]
-    has_axis = column["ordered"] and not _is_of_two(column)
+    has_axis = column["ordered"] and not is_of_few(column)
     if has_axis:
         groups = groups[: column["values"]]
         notes += [f"{labels[index]}: {_share(column, index)}" for index in range(column["values"], len(labels))]
         if axis := column.get("axis"):
             notes.append(_height(axis["note"]))
-    elif len(groups) > MOST_CATEGORIES:
+    elif not column["ordered"] and len(groups) > MOST_CATEGORIES:
         order = sorted(range(len(labels)), key=lambda index: -column["synthetic"][index])
         groups = [*((index,) for index in order[: MOST_CATEGORIES - 1]), tuple(order[MOST_CATEGORIES - 1 :])]
     if len(groups) < len(labels) and not column["ordered"]:
@@ -136,16 +131,10 @@ def column_figure(column: Facts) -> Figure:
     return replace(figure, foot=" · ".join(notes), more=ranges, brief=_inbrief(column, len(groups)))
 
 
-def _is_of_two(column: Facts) -> bool:
-    """Tell whether a column of whole numbers has two values alone, such as 0 and 1: drawn as categories are."""
-    values = column["labels"][: column["values"]] if column["ordered"] and column["type"] in WHOLE_TYPES else ()
-    return len(values) == 2 and all(map(WHOLE_NUMBER.fullmatch, values))
-
-
 def _inbrief(column: Facts, bars: int) -> str:
     """Say from where to where an axis is drawn, or how many categories are, and which of them most rows have."""
     labels, axis = column["labels"], column.get("axis") or {"edges": (), "note": ""}
-    if column["ordered"] and not _is_of_two(column):
+    if column["ordered"] and not is_of_few(column):
         cells = zip(labels, axis["edges"], axis["edges"][1:], strict=False)
         drawn = [label for label, begin, end in cells if end > 0 and begin < 1]
         span = _span(_bound(column, drawn[0], 0), _bound(column, drawn[-1], -1)) if drawn else ""

@@ -71,9 +71,8 @@ def csv_form(file: DataFile, columns: Collection[str] = ()) -> CsvForm:
     quoted = kind_of_text(file) != WITHOUT_QUOTES or '"' in header
     others = dict.fromkeys(char for char in header if char.isascii() and not char.isalnum() and char not in '"\r\n')
     delimiters = {char: split(header, char, quoted) for char in dict.fromkeys([*DELIMITERS, *others])}
-    if columns:
-        delimiter = max(delimiters, key=lambda char: len(set(columns) & set(delimiters[char])))
-    else:
+    delimiter = max(delimiters, key=lambda char: len(set(columns) & set(delimiters[char])))
+    if not set(columns) & set(delimiters[delimiter]):
         delimiter = max(DELIMITERS, key=header.count)
     return CsvForm(tuple(delimiters[delimiter]), delimiter, quoted)
 

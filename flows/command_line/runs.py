@@ -134,7 +134,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     )
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=opens, warn=again, warn_later=alarms.append)
-    caution(config.privacy)
+    caution(config.privacy, next(iter(run.plan.lines), None))
     printed = caution_of(run.plan, config)
     show_public(run)
     with resumable(run, begins=True) as begun, failing(run, as_json):
@@ -150,7 +150,7 @@ def _plan(
     What refuses it is said first, and what it should be warned of behind that.
     """
     from flows.command_line.console import note
-    from flows.command_line.show import caution, show_plan
+    from flows.command_line.show import show_plan
     from flows.description import describe_config
     from flows.figures import figures_of
     from flows.planning import MayOpen
@@ -164,7 +164,6 @@ def _plan(
         note(f"warning: a run would refuse the data: {refused}")
     elif not as_json and (said := _unread(config, prepared.contract)):
         note(said)
-    caution(config.privacy, refusal)
     for remark in _remarks(config, prepared):
         note(remark) if refusal is None else refusal.add_note(remark)
     priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None

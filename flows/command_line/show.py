@@ -22,7 +22,7 @@ from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.leaving import FILES
 from dpmodels.pages.notes import notes_of, together
 from dpmodels.plural import counted
-from dpmodels.releases.plan import Plan
+from dpmodels.releases.plan import Line, Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
 from flows.command_line.outcomes import outcome_of
 from flows.command_line.printing import echo
@@ -57,13 +57,10 @@ NOT_TO_LEAVE = 4
 """The exit code of a check by an officer's key, where no officer signed that the files may leave."""
 
 
-def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig, refusal: NacreError | None = None) -> None:
-    """Warn of a budget that hardly promises anything; where a run is refused, behind the error that says so."""
-    for sentence in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0)):
-        if refusal is None:
-            echo(f"warning: {sentence}", err=True)
-        else:
-            refusal.add_note(f"warning: {sentence}")
+def caution(privacy: PrivacyConfig | PureConfig | ClientPrivacyConfig, line: Line | None = None) -> None:
+    """Warn of a budget that hardly promises anything, which a line of a plan may spend."""
+    for sentence in cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0), line):
+        echo(f"warning: {sentence}", err=True)
 
 
 def caution_of(plan: Plan, config: Charged) -> list[str]:

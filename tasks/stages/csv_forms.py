@@ -11,14 +11,31 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmodels.authoring.asked import form_of
 from dpmodels.contract.columns import Column, Datetime, Identifier, Integer
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.formula import moment_of
 from dpmodels.contract.text_forms.text_form import TextForm, pieces
 from dpmodels.errors import InvalidArgument
 
+SIGN = (
+    "have no `currency`: a sign is left out where rows are read, and nothing says which numbers it stood beside, so "
+    "none is written"
+)
 Fields: TypeAlias = pa.Array | pa.Scalar
 MOST_DIGITS = 38  # of a decimal
+
+
+def form_to_write(text: str | Mapping[str, Any]) -> TextForm | None:
+    """Read how a CSV file is to be written; None of an empty text.
+
+    Raises:
+        InvalidArgument: it is no such form, or has a sign of a currency.
+    """
+    form = form_of(text)
+    if form is not None and form.currency:
+        raise InvalidArgument("text", text, SIGN)
+    return form
 
 
 def in_days(tables: Iterable[pa.Table], contract: Any, ending: str) -> Iterator[pa.Table]:

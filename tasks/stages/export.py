@@ -16,7 +16,6 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dpmodels.artifact import aside, left_by, settle, sha256_of, sweep, write_whole
-from dpmodels.authoring.asked import form_of
 from dpmodels.authoring.lint import load_schema, read
 from dpmodels.contract.columns import Discrete
 from dpmodels.contract.schema import Schema
@@ -37,7 +36,7 @@ from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE
 from tasks.run.table_file import ENDINGS, write_table
 from tasks.run.workbook_file import check_size, sheet_title, write_workbook
-from tasks.stages.csv_forms import in_days, write_form
+from tasks.stages.csv_forms import form_to_write, in_days, write_form
 
 STORES = [scheme for scheme in SCHEMES if scheme not in ("https", "file")]
 TARGETS = (
@@ -81,7 +80,7 @@ def export(
             f"the hand-off {hand_off} has {counted(len(faults), 'fault')}, and is not exported: {faults[0]}"
         )
     _check_outside(hand_off, to)
-    form = form_of(text)
+    form = form_to_write(text)
     if form is not None and (Path(to).suffix.lower() != CSV or to.endswith("/")):
         raise InvalidArgument("text", text, f"go with a file that ends in {CSV}")
     contract, _ = read(hand_off / "schema.yaml")

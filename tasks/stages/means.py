@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.arrays import Whole
 from dpmodels.artifact import write_whole
-from dpmodels.authoring.asked import form_of
 from dpmodels.contract.columns import Boolean
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
@@ -30,7 +29,7 @@ from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
 from tasks.stages.bands import said_of
-from tasks.stages.csv_forms import write_form
+from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, leaves_out, names_in, with_shares
@@ -75,7 +74,7 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
 
     check_new_file(out)
     check_ending(out)
-    form, ending = form_of(text), out.suffix.lower()
+    form, ending = form_to_write(text), out.suffix.lower()
     if form is None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         write_whole(out, lambda path: write_table(iter([table]), path, ending))

@@ -134,6 +134,14 @@ def test_no_table_of_words_is_wider_than_a_phone(browser, pages, name):
     assert browser.run("return document.querySelectorAll('table.stack').length") > 0 and browser.run(wide) == []
 
 
+def test_no_name_of_a_section_is_cut_on_a_wide_screen_however_many_there_are(browser, pages):
+    browser.open(pages["every kind"], DESKTOP)
+    cut = """const list = document.querySelector('body > nav ul'), edge = list.getBoundingClientRect().right + 1;
+      [...list.children].forEach(each => list.append(each.cloneNode(true)));
+      return [...list.querySelectorAll('a')].filter(each => each.getBoundingClientRect().right > edge).length"""
+    assert browser.run(cut) == 0
+
+
 def test_the_numbers_of_a_plot_are_a_table_beneath_it(browser, pages):
     browser.open(pages["table"], PHONE)
     rows = browser.run("""

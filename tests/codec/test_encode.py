@@ -229,6 +229,30 @@ def test_every_missing_name_is_said_and_those_in_other_letters_are_no_strangers(
     assert "Zebulon" not in str(told.value)
 
 
+def test_a_misspelt_column_blames_no_derived_one_that_the_file_may_lack() -> None:
+    columns = "  age: {type: integer, min: 0, max: 9}\n  ward: {type: boolean}\n"
+    codec = Codec(make(f"name: a\ncolumns:\n{columns}  twice: {{type: derived, formula: age * 2}}\n"))
+    with refused(DataError, "but not in the data; the data has a column whose name differs", column="age"):
+        codec.check_names(["agee", "ward"])
+    with refused(DataError, "but not in the data; the data has a column whose name differs", column="twice"):
+        codec.check_names(["age", "ward", "twise"])
+
+
+@pytest.mark.parametrize(
+    ("names", "cause"),
+    [
+        (["age§ward"], "^the first line was read as one name, and the schema has 2 columns: its delimiter may be"),
+        (["age", "", "ward"], "^every second name of the first line is empty: its delimiter has two characters"),
+        (["age"], "^column ward: is in the schema but not in the data$"),
+    ],
+)
+def test_a_first_line_that_another_delimiter_parts_is_told_before_any_column(names: list[str], cause: str) -> None:
+    codec = Codec(make("name: a\ncolumns:\n  age: {type: boolean}\n  ward: {type: boolean}\n"))
+    with refused(DataError, cause) as told:
+        codec.check_names(names, is_text=True)
+    assert "§" not in str(told.value)
+
+
 def test_a_slip_in_a_name_is_told_without_the_name_and_so_is_a_schema_of_another_table() -> None:
     columns = "".join(f"  {name}: {{type: boolean}}\n" for name in ("age", "regoin", "ward"))
     codec = Codec(make(f"name: a\ncolumns:\n{columns}"))

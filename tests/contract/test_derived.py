@@ -678,6 +678,23 @@ def test_what_is_rounded_is_rounded_where_it_is_written_out(decimals: int, writt
     assert (derive(schema.derived["all"], schema.columns, rows).to_numpy() == gross * 3).all()
 
 
+def test_of_one_misspelt_name_one_fault_is_told_whatever_follows_from_its_column() -> None:
+    columns = {
+        "total": "{type: derived, formula: unlock + ride_fee}",
+        "minutes": "{type: integer, min: 0, max: 200}",
+        "unlock": "{type: integer, min: 0, max: 2}",
+        "start": "{type: categorical, values: [a, b]}",
+        "ride_fee": "{type: derived, formula: minuts * 2}",
+        "twice": "{type: derived, formula: total * 2}",
+        "looked": "{type: derived, of: strat, values: {a: 1, b: 2}}",
+        "drawn": "{type: integer, min: 0, max: 9, computed: floor(looked), keep: drop}",
+        "other": "{type: derived, formula: minutes + absent}",
+    }
+    schema, faults = parse("name: a\ncolumns:\n" + "".join(f"  {name}: {one}\n" for name, one in columns.items()))
+    where = ["columns.ride_fee.formula", "columns.looked.of", "columns.other.formula"]
+    assert schema is None and [fault.where for fault in faults] == where
+
+
 def test_another_name_that_is_no_column_is_not_taken_for_one_that_cannot_be_named() -> None:
     column = "later: {type: derived, formula: sty + 1}"
     _, (fault,) = parse(f'name: a\ncolumns:\n  "my stay": {{type: integer, min: 0, max: 9}}\n  {column}\n')

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import typer.main
 import yaml
 from typer.main import get_command
 
+import nacre
 from dpmodels.audit.made.clinic import make_table
 from dpmodels.errors import DataError
 from dpmodels.gate.suite import Rule
@@ -232,15 +234,28 @@ def test_a_server_that_is_gone_is_one_sentence_in_deploy(monkeypatch):
 
 
 def test_budgets_that_promise_little_are_warned_of(tmp_path):
-    assert list(cautions_of(20, 1e-3)) == []
+    assert list(cautions_of(10, 1e-3)) == []
     assert [said.split(":")[0] for said in cautions_of(21, 2e-3)] == [
-        "epsilon=21 is above 20",
+        "epsilon=21 promises next to nothing",
         "delta=0.002 is above 0.001",
     ]
     write_clinic(tmp_path)
     words = [word for word in synthesize_words(tmp_path, target_epsilon=25)[1:] if word != "--no-prefect"]
     code, out, err = run_cli("plan", *words)
-    assert code == 0 and "warning: epsilon=25.0 is above 20" in err and "warning" not in out
+    said = "caution: epsilon=25 promises next to nothing: whoever sees what is released wins 9"
+    assert code == 0 and said in out and "warning" not in err + out
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "much"), [(10, ""), (12, "little: whoever sees what is released wins "), (100, "next to nothing: ")]
+)
+def test_a_plan_says_of_a_large_budget_what_its_own_bets_say(tmp_path: Path, epsilon: int, much: str) -> None:
+    _, schema, _ = write_clinic(tmp_path)
+    facts = nacre.plan(schema, epsilon, 1e-5, home=tmp_path / "home").facts
+    (said,) = [one for one in facts.get("caution", "").splitlines() if one.startswith("epsilon=")] or [""]
+    bets = re.compile("wins .*? of even bets")
+    assert said.partition(" promises ")[2].startswith(much) and bool(said) == bool(much)
+    assert not said or bets.findall(said) == bets.findall(facts["in words"])
 
 
 def test_every_command_that_prints_facts_takes_json():

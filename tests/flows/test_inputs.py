@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     "csv called parquet": (lambda f: as_csv(f / "t.csv").rename(f / "t.parquet"), "not what its name says"),
     "parquet called csv": (
         lambda f: parquet(f / "t.parquet").rename(f / "t.csv"),
-        "no column of this schema is in the data",
+        "the first line was read as one name, and the schema has 6 columns: its delimiter",
     ),
     "packed, and more behind it": (
         lambda f: csv_with(f / "t.csv.gz", lambda c: gzip.compress(c) + SECRET.encode()),
@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "an index of pandas": (
         lambda f: csv_with(f / "t.csv", lambda c: b"," + c.replace(b"\n", b"\n7,")[:-2]),
-        "index=False), lines end with a delimiter, or the delimiter has two characters",
+        "every second name of the first line is empty: its delimiter has two characters",
     ),
     "an index of pandas that was read again": (
         lambda f: csv_with(f / "t.csv", lambda c: b"Unnamed: 0," + c.replace(b"\n", b"\n7,")[:-2]),
@@ -227,7 +227,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a delimiter of two characters": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b",", b"||")),
-        "index=False), lines end with a delimiter, or the delimiter has two characters",
+        "every second name of the first line is empty: its delimiter has two characters",
     ),
     "a name twice": (
         lambda f: csv_with(f / "t.csv", lambda c: b"\n".join(line + b"," + line for line in c.splitlines())),
@@ -252,7 +252,7 @@ REFUSED: dict[str, tuple[Write, str]] = {
     ),
     "a decimal comma": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b".", b","), ";"),
-        "as the schema says: a file with semicolons mostly has decimal commas (1.234,5): then add `text: {decimal",
+        "as the schema says: 1.204,50 is read with `text: {decimal",
     ),
     "a value of another encoding": (
         lambda f: csv_with(f / "t.csv", lambda c: c.replace(b"north", b"n\xf6rth")),

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 import pickle
 import pydoc
 import re
@@ -22,7 +23,7 @@ import nacre
 from dpmodels.errors import LedgerError, Unsuitable
 from flows.command_line.show import warned
 from flows.with_prefect.artifacts import report_in_short
-from nacre.listing import to_pandas
+from nacre.listing import Listing, to_pandas
 from nacre.notebook import CELL, TABLE, facts_as_html, first_rows_as_html, rows_as_html
 from nacre.verified import Verified
 from tests.kit.errors import refused
@@ -288,7 +289,7 @@ TREE_SHOWN = {"patients": "id (identifier), sick (boolean)", "visits": "id (iden
 
 def test_listings_are_shown_whole_at_80_columns(made: nacre.Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    rules = nacre.validate(made.folder)
+    rules = nacre.validate(made.folder)[:]
     runs, cells = nacre.runs(home=made.home), nacre.marginals(made, "age", "ward")
     for frame in (rules, runs, cells, rules[rules["success"]].sort_values("rule")):
         assert all(name in repr(frame).splitlines()[0] for name in frame.columns) and "..." not in repr(frame)
@@ -299,6 +300,39 @@ def test_listings_are_shown_whole_at_80_columns(made: nacre.Result, monkeypatch:
     many = pd.concat([rules] * 20, ignore_index=True)
     assert f"({len(many) - 20} rows between the first 10 and the last)" in repr(many)
     assert "age" in repr(rules.set_index("column")[["rows"]])  # what rows are called by stays
+
+
+def test_a_validation_is_shown_with_what_fails_and_with_the_number_of_rules_that_hold(made: nacre.Result) -> None:
+    rules = nacre.validate(made.folder)
+    assert rules["success"].all() and repr(rules) == f"note: {len(rules)} rules hold; the frame has all"
+    frame = made.table.copy()
+    frame.loc[:2, "age"] = 10_000
+    rules = nacre.validate(frame, made.folder / "schema.yaml", raw=True)
+    (broken,), (_, shown, *notes) = rules[~rules["success"]]["rule"], repr(rules).splitlines()
+    assert broken in shown and notes[-1] == f"note: {len(rules) - 1} rules hold; the frame has all" and len(notes) == 1
+    assert len(repr(rules[:]).splitlines()) > len(rules) and "advice" in repr(rules.drop(columns="rows"))
+
+
+def test_lines_are_as_wide_as_the_terminal_or_as_pandas_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = Listing({"ward": ["north"], "reason": ["a word " * 40]})
+
+    def widest() -> int:
+        return max(map(len, repr(frame).splitlines()))
+
+    for columns, most in (("40", 80), ("150", 150)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert most - 8 < widest() <= most
+    with pd.option_context("display.width", 200):
+        assert 192 < widest() <= 200
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr("sys.__stdout__", None)
+    assert 112 < widest() <= 120
+
+
+def test_a_mean_has_as_many_digits_as_its_error_has_to_two_of_them() -> None:
+    figures = {"mean": [0.34712, 20_639.5, math.nan], "within": [0.0206395, 123.4, math.nan], "count": [1.5, 2.25, 3.0]}
+    rows = [line.split() for line in repr(Listing({"ward": ["a", "b", "c"]} | figures)).splitlines()]
+    assert rows[1:] == [["a", "0.347", "0.021", "1.5"], ["b", "20640", "120", "2.25"], ["c", "–", "–", "3"]]
 
 
 def test_frames_keep_days_as_days_and_whole_numbers_and_booleans_with_nulls_as_what_they_are() -> None:

@@ -181,6 +181,8 @@ def test_columns_means_and_rates_of_a_report_are_frames(home):
     whole = rates[rates["column"] == "age"]
     assert [f"{low:g} to {high:g}" for low, high in zip(whole.low, whole.high, strict=True)] == whole.group.tolist()
     assert set(rates.rate_of) == {f"sick={facts['rates']['class']}"} and "sick" not in set(rates.column)
+    noise = [2 * stddev for one in facts["rates"]["columns"] for stddev in one["stddev"]]
+    assert rates.released_within.tolist() == pytest.approx(noise)
     assert ((rates.synthetic - rates.released).abs() <= rates.within + 1e-9).all()
     assert all((~one.pale).sum() >= 2 and (one.pale <= (one.share < 0.11)).all() for _, one in rates.groupby("column"))
     for frame in (columns, means, rates):

@@ -205,3 +205,27 @@ def test_a_schema_that_was_loaded_is_linted_as_its_file_is() -> None:
         cautions = nacre.lint(given).cautions
         assert nacre.lint(nacre.load_schema(given)).cautions == cautions
         assert any("pay can be 0" in one for one in cautions) == (given == text)
+
+
+@pytest.mark.parametrize(
+    ("resolution", "further", "advice"),
+    [
+        ("minute", "", "`hour: {type: integer, min: 0, max: 23, computed: hour(started), keep: drop}`"),
+        ("hour", "\n  hour: {type: boolean}", "`hour_of_started: {type: integer"),
+        ("minute", "\n  at: {type: integer, min: 0, max: 23, computed: hour(started), keep: drop}", ""),
+        ("hour, cells: 48", "", ""),
+        ("day", "", ""),
+    ],
+)
+def test_a_moment_whose_hours_come_out_even_is_told_with_the_column_that_counts_them(
+    resolution: str, further: str, advice: str
+) -> None:
+    started = f"{{type: datetime, min: 2023-01-01, max: 2023-01-02, resolution: {resolution}}}"
+    started = started if "cells" in resolution else started.replace("2023-01-02", "2023-12-31")
+    linted = nacre.lint(f"name: a\ncolumns:\n  started: {started}\n  ok: {{type: boolean}}{further}\n")
+    said = [one for one in linted.cautions if "hours come out nearly even" in one]
+    assert not linted.faults and len(said) == bool(advice) and advice in "".join(said)
+    if advice:
+        name, column = advice.strip("`").split(": {")[0], said[0].partition("`")[2].partition("`")[0]
+        counted = nacre.lint(f"name: a\ncolumns:\n  started: {started}\n  ok: {{type: boolean}}\n  {column}\n")
+        assert not counted.faults and column.startswith(name) and not any("even" in one for one in counted.cautions)

@@ -289,6 +289,7 @@ def refusals() -> list[list[str]]:
     Path("other.yaml").write_text(f"name: other\ncolumns:\n  day: {day}\n  hour: {day}\n")
     rows = pd.read_parquet("demo/earnings.parquet")
     rows.assign(age=rows.age.where(rows.index > 3)).to_parquet("null.parquet")
+    Path("parted.csv").write_text("§".join(rows.columns) + "\n")
     rows.astype({"earned_74": str}).replace({"earned_74": {"0": "none"}}).to_csv("words.csv", index=False)
 
     def makes(kind: str = "demo/earnings", rows: str = "demo/earnings.parquet", more: str = "--home new") -> str:
@@ -299,6 +300,7 @@ def refusals() -> list[list[str]]:
         makes("less"),
         makes("more"),
         makes("other"),
+        makes(rows="parted.csv"),
         makes("narrow"),
         makes(rows="words.csv"),
         makes(rows="null.parquet"),

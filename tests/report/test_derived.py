@@ -18,6 +18,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
+from dpmodels.pages.multiples import column_figure
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import UNKNOWN
 from dpmodels.report.derived.means import _is_exact, counted_mean, ends_of, known_means
@@ -260,6 +261,21 @@ def test_zeros_of_an_amount_stand_apart_and_few_values_or_those_below_zero_do_no
     assert amount["synthetic"][-1] == pytest.approx((table["price"].to_numpy() <= 100).mean())
     assert "exactly 0" not in made["debt"]["labels"] and made["few"]["labels"][-1] == "null"
     assert "exactly 0" not in made["few"]["labels"] and sum(amount["synthetic"]) == pytest.approx(1, abs=1e-6)
+
+
+def test_few_numbers_of_a_formula_are_counted_and_drawn_as_a_bar_each() -> None:
+    formulas = {"unlock": "1.5 * (nights > 7)", "day": "weekday(ended)", "many": "nights - 20", "looked": None}
+    columns = {name: Derived(type="derived", formula=formula) for name, formula in formulas.items() if formula}
+    columns["looked"] = Derived(type="derived", of="city", values={"Rome": 1, "Milan": 2.5, "Lyon": 2.5})
+    made = {one["name"]: one | {"verdict": ""} for one in derived_facts(columns, Codec(SCHEMA), make_stays(), [])}
+    unlock, nights = made["unlock"], Codec(SCHEMA).decode(make_stays())["nights"].to_pandas()
+    assert unlock["labels"] == ["0", "1.5", "null"] and unlock["values"] == 2 and unlock["axis"]
+    assert unlock["synthetic"] == pytest.approx([(nights <= 7).mean(), (nights > 7).mean(), nights.isna().mean()])
+    assert made["day"]["labels"] == [str(day) for day in range(7)] and sum(made["day"]["synthetic"]) == pytest.approx(1)
+    for name, labels in (("unlock", 3), ("day", 7), ("looked", 2)):
+        figure = column_figure(made[name])
+        assert figure.svg.count('class="mark"') == len(figure.rows) == labels and "share of rows per" not in figure.foot
+    assert made["many"]["values"] == 14 and "share of rows per" in column_figure(made["many"]).foot
 
 
 def test_rows_of_different_weight_are_counted_by_it() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import nacre
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.contract.text_forms.written import with_form
@@ -136,6 +137,8 @@ def test_a_hand_off_is_exported_in_a_form(tmp_path: Path) -> None:
     for to, said in ((tmp_path / "back.parquet", text), (tmp_path / "other.csv", "{decimal: x}")):
         code, _, err = run_cli("export", hand_off, to, "--text", said)
         assert code == 1 and "text" in err and not to.exists()
+    with refused(InvalidArgument, "must have no `currency`: a sign is left out where rows are read", name="text"):
+        nacre.Result(hand_off).export(tmp_path / "c.csv", text={"decimal": ".", "thousands": ",", "currency": "£"})
 
 
 def test_a_number_is_written_with_as_many_decimals_as_its_column_rounds_to(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def written_out(columns: dict[str, Any]) -> dict[str, Any]:
     So it does in what is computed from a computed column, or from a looked-up one, which no file has. A column that
     cannot be written so is left as it is; ``nested_fault``, ``not_of_file`` and ``circle_of`` say why.
     """
-    follows = _followed(columns)
+    follows = followed(columns)
     if not any(follows.values()) or circle_of(columns):
         return columns
     flat = dict(columns)
@@ -53,7 +53,7 @@ def written_out(columns: dict[str, Any]) -> dict[str, Any]:
 def circle_of(columns: Mapping[str, Any]) -> list[str]:
     """Name columns each of which follows from the next, and the last is the first again; none where there are none."""
     try:
-        TopologicalSorter(_followed(columns)).prepare()
+        TopologicalSorter(followed(columns)).prepare()
     except CycleError as error:
         return [*error.args[1][::-1]]
     return []
@@ -121,7 +121,7 @@ def names_derived(formula: str, columns: Mapping[str, Any]) -> bool:
         return False
 
 
-def _followed(columns: Mapping[str, Any]) -> dict[str, set[str]]:
+def followed(columns: Mapping[str, Any]) -> dict[str, set[str]]:
     """Return of each derived and computed column those that it names, and that are to be written out in it."""
     derived = {name: column for name, column in columns.items() if isinstance(column, Derived)}
     formulas = {name: text for name, column in columns.items() if (text := getattr(column, "computed", None))}
@@ -182,7 +182,7 @@ def _in_place(formula: str, name: str, column: Any, columns: Mapping[str, Any]) 
     """Write what a column follows from in its place; empty where this gives something else, or no formula."""
     try:
         if _is_looked_up(column):
-            return _with(formula, name, "", column)
+            return _with(formula, name, "", column) if column.of in columns else ""
         inner = _later(column.formula) if isinstance(column, Derived) else None
         if inner is not None:
             return _added(formula, name, inner, columns)

@@ -1,5 +1,6 @@
 """What a report says of categories: of which columns several are judged as one group, and which no row has."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,12 @@ from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.pages.figures.ruled import EVERY_ROW
 
 Facts = Mapping[str, Any]
+MOST_CATEGORIES = 8
+"""Bars of categories; the last of a longer list is what all others have together."""
+NUMBER, WHOLE_NUMBER = re.compile(r"-?\d+(\.\d+)?"), re.compile(r"-?\d+")
+"""A number as a label has it, and a whole one."""
+OF_FEW = {"integer": (2, WHOLE_NUMBER), "derived": (MOST_CATEGORIES, NUMBER)}
+"""Types of columns whose numbers may be drawn as categories are: up to so many, and what each of them looks like."""
 CERTAIN = 4.0
 """Standard deviations of the noise of a share from which on it is no chance that synthetic rows depart from it."""
 MOVED = 0.25
@@ -92,3 +99,10 @@ def moved(report: Facts) -> dict[str, tuple[str, float, float]]:
         if departing and max(departing)[0] > MOVED:
             farthest[column["name"]] = max(departing)[1:]
     return farthest
+
+
+def is_of_few(column: Facts) -> bool:
+    """Tell whether a column is drawn as categories are: one of two whole numbers, or a derived one of few numbers."""
+    most, number = OF_FEW.get(column["type"], (0, NUMBER))
+    values = column["labels"][: column["values"]] if column["ordered"] else ()
+    return 2 <= len(values) <= most and all(map(number.fullmatch, values))

@@ -42,6 +42,8 @@ MOST_IN_GROUPS = 0.1
 """Beyond it the values within a group decide what a formula gives, and no error of it is stated."""
 MOST_POINTS = 2**40
 """Steps of its last decimal that a number may be from 0; beyond them it is taken to be a real one."""
+FEW_VALUES = 8
+"""Numbers of a derived column that are told apart, each by itself: up to so many are drawn as a bar each."""
 ZEROS, FEW_AMOUNTS = 0.05, 10
 """Part of the rows that are exactly 0 from which on these are no part of an axis; so few other values are no amount."""
 
@@ -280,14 +282,22 @@ def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight
         return _of_categories(names, sorted({*names} - {"null"}), weight)
     states = {"exactly 0": is_zero & (isinstance(stand_in, Number) and _are_apart(numbers)), "null": null}
     inside = ~(states["exactly 0"] | null)
-    stand_in = _cut(stand_in, steps := steps_at(stand_in, numbers[inside]))
+    steps, few = steps_at(stand_in, numbers[inside]), np.unique(numbers[inside])
+    has_few = isinstance(stand_in, Number) and len(few) <= FEW_VALUES
+    stand_in = _cut_at(stand_in, steps) if has_few else _cut(stand_in, steps)
     cells = np.minimum(np.searchsorted(stand_in.edges, steps, side="right"), stand_in.cells) - 1
     bins = Bins.of(stand_in)
     shares = bins.join(np.bincount(cells, weight[inside], minlength=stand_in.cells).astype(np.float64)) / weight.sum()
     apart = {name: weight[those].sum() / weight.sum() for name, those in states.items() if those.any()}
-    labels, every = [*bins.labels, *apart], [*shares, *apart.values()]
+    named = [f"{value + 0.0:.10g}" for value in few] if has_few else bins.labels
+    labels, every = [*named, *apart], [*shares, *apart.values()]
     facts = {"labels": labels, "values": bins.values, "ordered": True, "synthetic": _rounded(every)}
     return facts | {"axis": axis_of(stand_in, bins, shares, shares)}
+
+
+def _cut_at(column: Interval, steps: Whole) -> Interval:
+    """Cut a column of few values into a cell for each of them. Shapes: steps [B]."""
+    return column.cut(np.array([0, *np.unique(steps)[1:], column.edges[-1]], dtype=np.int64))
 
 
 def _are_apart(numbers: Floats) -> bool:
