@@ -108,17 +108,16 @@ def counted_mean(
     reached = max(estimate - ends[0], ends[1] - estimate)
     known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
     known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
-    if copy:
-        said = of_copy(operands[0])
-        if said.get("unseen", {}).get("open"):
-            known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
-        return known | said
+    on_terms = {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
     are_open = any(map(is_open, operands))
+    if copy:
+        known["mean"] |= on_terms if are_open else {}
+        return known | of_copy(operands[0])
     if reached <= NOTABLE * error and not are_open:
         return known
     widened = [beside(max(ends[0] - error, low), error), beside(min(ends[1] + error, high), error)]
     if are_open or reached > max(OPEN * error, abs(estimate)):
-        known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
+        known["mean"] |= on_terms
         return known | {"unseen": {"means": widened, "open": True}}
     return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
 
