@@ -85,6 +85,30 @@ def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any
     assert f"{len(together.tables)} further pair" in page and "that nobody asked for; the clearest: " in page
 
 
+def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_stand_once(
+    facts: dict[str, Any],
+) -> None:
+    asked = [["admitted", "floor"], ["admitted", "age"], ["price", "admitted"], *facts["asked"]]
+    named = {**facts, "asked": asked}
+    together = figures_together(named)
+    assert together.asked is not None and together.rates is not None
+    titles = [drawn.title for drawn in together.asked.cards]
+    assert titles[:3] == [
+        "admitted = true, by floor",
+        "admitted = true, by age",
+        "price by admitted",
+    ]  # floor says nothing
+    assert {"age by admitted", "admitted = true, by price"} <= {drawn.title for drawn in together.asked.others}
+    assert list(together.asked.with_target) == ["floor", "age", "price"]
+    further = [drawn.title for drawn in (*together.asked.rates, *together.rates.figures)]
+    assert not {"floor", "age", "price"} & {*further}
+    assert together.asked.no_rates and sorted(together.rated) == sorted(figures_together(facts).rated)
+    page = render(named)
+    assert "by the other columns by which that differs most clearly" in page
+    assert "those by which it differs clearly are above. The others are" in page
+    assert page.count("<figcaption>admitted = true, by age") == 1 and page.count("<figcaption>age by admitted") == 1
+
+
 def test_a_report_of_which_nothing_was_asked_has_no_such_section(facts: dict[str, Any]) -> None:
     bare = copy.deepcopy(facts)
     del bare["asked"], bare["rates"], bare["asked_rates"]
