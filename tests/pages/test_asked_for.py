@@ -10,8 +10,11 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_words import _asked
+from dpmodels.hand_off.columns.check_groups import are_called, are_means
+from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
+from dpmodels.pages.figures.group_verdicts import group_means
 from dpmodels.pages.report import render
 from tests.kit.reports import facts_of
 
@@ -26,6 +29,7 @@ workload:
 - {columns: [ward, insured]}
 - {columns: [ward, floor]}
 - {columns: [hidden, ward]}
+- {columns: [age, young]}
 columns:
   ward: {type: categorical, values: [north, south, east]}
   floor: {type: categorical, values: [first, second, third]}
@@ -34,6 +38,7 @@ columns:
   price: {type: number, min: 0, max: 200, round: 2}
   age: {type: integer, min: 0, max: 99}
   hidden: {type: number, min: 0, max: 10, computed: age / 10, keep: drop}
+  young: {type: integer, min: 0, max: 1, computed: "age < 26", keep: drop}
   admitted: {type: boolean}
 """)
 assert isinstance(SCHEMA, Schema)
@@ -52,11 +57,12 @@ def facts() -> dict[str, Any]:
         "price": (20 + 15 * persons + rng.gamma(2, 5, ROWS)).clip(0, 200).round(2),
         "age": age,
         "hidden": age / 10,
+        "young": (age < 26).astype(np.int64),
         "admitted": rng.random(ROWS) < age / 100,
     }
     records = Codec(SCHEMA).encode(pa.table(table))
     made = facts_of(create("nacre", {}, {}), records, records, SCHEMA)
-    return {**made, "cautions": [NOT_HANDED_OVER.format(name="hidden")]}
+    return {**made, "cautions": [NOT_HANDED_OVER.format(name=name) for name in ("hidden", "young")]}
 
 
 def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_why_not(facts: dict[str, Any]) -> None:
@@ -64,12 +70,27 @@ def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_w
     asked = together.asked
     assert asked is not None
     titles = [drawn.title for drawn in asked.cards]
-    assert titles == ["price by persons", "insured = true, by ward", "ward with floor"]
-    (one,) = asked.unanswered
+    of_two = ["price by persons", "insured = true, by ward", "ward with floor"]
+    assert titles == [*of_two, "hidden by ward", "young by age"] and not asked.unanswered
+    assert "nobody is handed hidden" in asked.cards[3].foot and not asked.cards[2].foot.count("nobody")
+    without = {**facts, "groups": [means for means in facts["groups"] if means["column"] != "hidden"]}
+    less = figures_together(without).asked
+    assert less is not None
+    (one,) = less.unanswered
     assert (one.pair, one.command) == ("hidden with ward", "nacre marginals RUN hidden ward")
     assert "hidden" in one.why
     assert asked.of_target == "admitted = true" and asked.rates[0].title == "age"
     assert facts["asked"] == _asked(SCHEMA)  # by which a report is checked
+
+
+def test_a_column_for_figures_alone_has_its_rate_where_a_workload_names_it_and_no_other(facts: dict[str, Any]) -> None:
+    (young,) = [means for means in facts["groups"] if means["column"] == "young"]
+    low, high = young["groups"][-1], young["groups"][0]
+    assert high["released"] > 0.9 and low["released"] < 0.3 and young["by"] == "age"
+    assert are_means(facts, SCHEMA) and add_up(facts, SCHEMA) and are_called(facts, SCHEMA)
+    assert {means["by"] for means in facts["groups"]}.isdisjoint({"hidden", "young"})
+    assert not any("young" in line or "hidden" in line for lines in group_means(facts).values() for line in lines)
+    assert render(facts).count("<figcaption>young by age") == 1
 
 
 def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ Names = tuple[str, str]
 NO_MEANS = "no means by group: noise leaves fewer than two of them known"
 NO_RATES = "noise hides by which columns it differs"
 NO_OTHERS = "those by which it differs clearly are above"
+BEFORE = "nobody is handed {}: of the rows before it was left out of them"
 NUMBERS = ("integer", "number")
 """Types of columns that have means, where they lie on an axis."""
 
@@ -89,6 +90,7 @@ def figures_together(report: Facts) -> Together:
         if table and not drawn and _has_mean(report, pair):
             table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
         drawn += [table] if table else []
+        drawn = [_said_of_dropped(report, pair, one) for one in drawn]
         cards += drawn[:1]
         others += drawn[1:]
         unanswered += [] if drawn else [_unanswered(report, pair)]
@@ -131,6 +133,12 @@ def _with_clear(report: Facts, asked: Asked, rates: Rates) -> tuple[Asked, Rates
     shown = {*asked.with_target, *(one.title for one in others)}
     asked = replace(asked, rates=others, of_target=rates.of, no_rates=why)
     return asked, replace(rates, figures=[one for one in rates.figures if one.title not in shown])
+
+
+def _said_of_dropped(report: Facts, pair: Names, figure: Figure) -> Figure:
+    """Say of a figure that a column of it is counted for figures alone, where it is."""
+    dropped = [BEFORE.format(name) for name in pair if name in not_handed_over(report)]
+    return replace(figure, foot=" · ".join(filter(None, [figure.foot, *dropped]))) if dropped else figure
 
 
 def _has_mean(report: Facts, pair: Names) -> bool:

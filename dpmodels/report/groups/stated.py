@@ -109,7 +109,9 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], 
     with_target = [one for one in every if pairs.get("target") in one]
     with_target.sort(key=lambda one: frozenset((names[one[0]], names[one[1]])) not in asked)
     named = [*drawn[: pairs.get("asked_for", 0)], *with_target]
-    known = dict.fromkeys(_by_numbers(columns, facts.get("asked", ())), True)
+    known = dict.fromkeys(
+        (*_by_numbers(columns, facts.get("asked", ())), *_dropped(columns, facts.get("asked", ()))), True
+    )
     known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
     others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
     further = {pair: frozenset(pair) in asked for pair in others if pair not in known}
@@ -169,6 +171,19 @@ def _by_numbers(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> I
     for first, second in asked:
         if {first, second} <= columns.keys() - dropped and (pair := grouped_by(first, second, columns)):
             yield pair
+
+
+def _dropped(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield numbers that are counted for figures alone, each with what a workload names it with, if that is received.
+
+    Nobody is handed the number, so it makes no groups: its mean by the other column is what it was counted for. Of 0
+    and 1 that is the rate of 1.
+    """
+    dropped = helpers(columns)
+    for first, second in asked:
+        for number, by in ((first, second), (second, first)):
+            if number in dropped and by in columns.keys() - dropped and not isinstance(columns[by], Derived):
+                yield number, by
 
 
 def _makes_groups(base: str, columns: Mapping[str, Any], dropped: Collection[str]) -> bool:
