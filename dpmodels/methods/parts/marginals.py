@@ -237,9 +237,22 @@ def with_pairs(
         together = by_class.sum(axis=0), np.sqrt((stddevs**2).sum(axis=0))
         one = Marginal(once.counts, once.stddev, partition.merge[index], *together, None, (by_class, stddevs))
         columns[name] = one if once.by_class is not None else one.without_classes()
+    if partition.class_column is not None and not moments.counts_margins:  # whose columns have independent noise
+        of_classes = [each for name in names if (each := columns[name].by_class)]
+        columns[list(columns)[partition.class_column]] = _of_target(of_classes)
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
     cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
     return Marginals(marginals.codec, columns, pair_stddev, cells)
+
+
+def _of_target(by_class: Sequence[tuple[Floats, Floats]]) -> Marginal:
+    """Average what the counts of every column by class, of independent noise, say of the target's classes.
+
+    Their sum is the number of records that all figures are parts of, and rates of classes by any column add up to them.
+    """
+    totals = [counts.sum(axis=1) for counts, _ in by_class]
+    average, stddev = pooled(totals, [np.square(each).sum(axis=1) for _, each in by_class])
+    return Marginal.plain(average, float(stddev.max()))
 
 
 def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:
