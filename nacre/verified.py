@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 
 from dpmodels.errors import ArtifactError, in_words
-from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import Verification
-from dpmodels.pages.leaving import FILES, leaving
+from dpmodels.pages.leaving import FILES
 from dpmodels.plural import counted
 from dpmodels.privacy import Adjacency
 from nacre.calls import call_of
@@ -31,7 +30,7 @@ class Verified(Verification):
     def _facts(self) -> dict[str, str]:
         """Return what there is to say by its name; each fault, caution and note is a line."""
         facts = {
-            FILES: "" if self.faults else leaving(self.agreed != NOBODY_AGREED, self.officer_named, bool(self.one_key)),
+            FILES: "" if self.faults else self.leaving,
             "faults": "\n".join(self.faults),
             "cautions": "\n".join(self.cautions),
             "notes": "\n".join(self.notes),

@@ -16,17 +16,14 @@ from dpmodels.authoring.column import ColumnDraft, drafted
 from dpmodels.authoring.documents.bounds_left_out import REVERSED
 from dpmodels.authoring.documents.offered import in_cents, table_lines, with_said
 from dpmodels.authoring.documents.spans import nights_in
-from dpmodels.authoring.documents.spoken import is_paid
 from dpmodels.authoring.facts import TODO, Facts
-from dpmodels.authoring.file_types import dates_opened, is_all_text, without_text
+from dpmodels.authoring.file_types import dates_opened, opened
 from dpmodels.authoring.given.types import Given, by_name, read_types, with_types
 from dpmodels.authoring.header import DoubtfulNames, check_names, names_in
 from dpmodels.authoring.source import Source, file_of, read_source
 from dpmodels.authoring.suggest import names_a_person
-from dpmodels.contract.base import is_text
 from dpmodels.contract.formula import names_in as operands
 from dpmodels.errors import DataError, Unsuitable
-from dpmodels.plural import listed
 from dpmodels.reading.data_files import FAILURES, DataFile, find_files, is_uri, root_of, title_of
 from dpmodels.reading.database import Query, check_database, names_of_query
 from dpmodels.reading.open_tables import LIBRARIES, types_of
@@ -69,16 +66,6 @@ OF_AMOUNTS = """\
 #           computed: "refunded / max(amount, 0.01)"}
 #   refunded: {type: derived, formula: "share * amount", round: 2}
 """
-OF_ALL_TEXT = (
-    "all columns are text, of which a run reads dates such as 2024-12-31, and no numbers, unless a line above columns "
-    'says how they are written, as text: {decimal: ",", thousands: ".", date_format: "%d.%m.%Y"}, or text: {decimal: '
-    '"."} for 1234.5; draft again with it in --text, or with types from pandas.to_numeric'
-)
-AMOUNTS_AS_TEXT = (
-    "{names} {are} text in the data, and {amounts}: a run reads numbers there if a line above "
-    "columns says how they are written, as text: {{decimal: '.', thousands: ',', currency: £}}; draft again with it in "
-    "--text"
-)
 UNREAD = "# WARNING: "
 """Begins what a draft says of a document that was not read whole."""
 LONGEST_WARNING = 600
@@ -191,10 +178,7 @@ def draft(
     doubted = are_doubted(location, unknown, 0 if facts else least - len(typed), affirmed)
     check_unit(public_facts.unit, public_facts.max_rows, types)
     given = with_types(facts, read_types(public_facts.given, types, form := form_of(public_facts.text)))
-    remarks = [OF_ALL_TEXT] if form is None and is_all_text(types) else []
-    paid = [name for name, dtype in types.items() if form is None and name in given and _is_paid(given[name], dtype)]
-    remarks += [_amounts_as_text(paid)] if paid and not remarks else []
-    types = dict(without_text(types, form)) | dict.fromkeys(paid)
+    types, remarks = opened(types, form, given)
     names = {*types, nights_in(given)}
     columns, rules = _columns({name: of_file(one, names) for name, one in given.items()}, types, public_facts)
     remarks += [one for source in sources for one in (*source.remarks, source.absent(types, public_facts.table)) if one]
@@ -204,17 +188,6 @@ def draft(
     is_open = are_untyped(columns, types)
     lines = _lines(public_facts.name or title, columns, sources, editor, is_open, remarks, unit, beside)
     return doubted_draft("\n".join(lines)) if doubted else "\n".join(lines)
-
-
-def _amounts_as_text(names: list[str]) -> str:
-    are, amounts = ("are", "amounts by their descriptions") if names[1:] else ("is", "an amount by its description")
-    return AMOUNTS_AS_TEXT.format(names=listed(names, "and"), are=are, amounts=amounts)
-
-
-def _is_paid(facts: Facts, dtype: pa.DataType | None) -> bool:
-    """Tell whether a column of text is described as one of money, and not as words."""
-    is_open = facts.values is None and facts.kind in (None, "number", "integer") and facts.keys is None
-    return dtype is not None and is_text(dtype) and is_open and is_paid(facts)
 
 
 def _columns(

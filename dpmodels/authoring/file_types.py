@@ -5,9 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpmodels.authoring.documents.spoken import is_paid
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.contract.base import is_text
 from dpmodels.contract.text_forms.text_form import TextForm
+from dpmodels.plural import listed
 
 TYPES = {
     "integer": "integer",
@@ -24,6 +26,16 @@ NUMBERS = ("integer", "number")
 Keys = dict[str, Any]
 Types = Mapping[str, pa.DataType | None]
 """Columns with their types in the data; None where it says none."""
+OF_ALL_TEXT = (
+    "all columns are text, of which a run reads dates such as 2024-12-31, and no numbers, unless a line above columns "
+    'says how they are written, as text: {decimal: ",", thousands: ".", date_format: "%d.%m.%Y"}, or text: {decimal: '
+    '"."} for 1234.5; draft again with it in --text, or with types from pandas.to_numeric'
+)
+AMOUNTS_AS_TEXT = (
+    "{names} {are} text in the data, and {amounts}: a run reads numbers there if a line above "
+    "columns says how they are written, as text: {{decimal: '.', thousands: ',', currency: £}}; draft again with it in "
+    "--text"
+)
 
 
 def of_type(kind: pa.DataType | None) -> Keys:
@@ -59,6 +71,27 @@ def of_type(kind: pa.DataType | None) -> Keys:
 def inner_type(dtype: pa.DataType) -> pa.DataType:
     """Return the type of the values of a column, which a dictionary may hold."""
     return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def opened(
+    types: Mapping[str, pa.DataType | None], form: TextForm | None, given: Mapping[str, Facts]
+) -> tuple[dict[str, pa.DataType | None], list[str]]:
+    """Leave open the types of text that may hold numbers, and say how a run reads these."""
+    remarks = [OF_ALL_TEXT] if form is None and is_all_text(types) else []
+    paid = [name for name, dtype in types.items() if form is None and name in given and _is_paid(given[name], dtype)]
+    remarks += [_amounts_as_text(paid)] if paid and not remarks else []
+    return dict(without_text(types, form)) | dict.fromkeys(paid), remarks
+
+
+def _amounts_as_text(names: list[str]) -> str:
+    are, amounts = ("are", "amounts by their descriptions") if names[1:] else ("is", "an amount by its description")
+    return AMOUNTS_AS_TEXT.format(names=listed(names, "and"), are=are, amounts=amounts)
+
+
+def _is_paid(facts: Facts, dtype: pa.DataType | None) -> bool:
+    """Tell whether a column of text is described as one of money, and not as words."""
+    is_open = facts.values is None and facts.kind in (None, "number", "integer") and facts.keys is None
+    return dtype is not None and is_text(dtype) and is_open and is_paid(facts)
 
 
 def is_all_text(types: Types) -> bool:

@@ -176,7 +176,7 @@ def _stored(computed: Floats, kind: pa.DataType) -> pa.Array:
         most = min(2.0**53, 10.0**kind.precision - 1 if is_decimal else math.inf)
         computed = np.rint(computed * 10.0**scale)
     null = ~np.isfinite(computed) | (np.abs(computed) > most)
-    filled = np.where(null, 0, computed)
+    filled = np.where(null, 0, computed) + 0.0  # of what rounds to nothing from below the zero has a sign
     if is_decimal:
         return pa.array(filled.astype(np.int64), mask=null).view(pa.decimal64(18, scale)).cast(kind)
     return pa.array(filled.astype(kind.to_pandas_dtype()), type=kind, mask=null)

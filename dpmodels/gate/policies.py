@@ -1,5 +1,6 @@
 """How many rows of a raw table the policies of its columns, `outside` in the schema, leave out or change."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,12 @@ import pyarrow as pa
 from dpmodels.codec.convert import as_numbers, joined, unlisted
 from dpmodels.codec.derive import otherwise_rounded
 from dpmodels.contract.columns import Continuous
+from dpmodels.contract.derivation.nested import in_names
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.differences import Difference
 from dpmodels.gate.factors import Factor, factors_of
 from dpmodels.gate.rounding import LastDecimals, Rounding, decimals_of
+from dpmodels.plural import listed
 
 ROUNDED = "round"
 DONE = {
@@ -25,6 +28,11 @@ DONE = {
         "rows will be, so that sums of such columns may be off by it"
     ),
 }
+
+
+MEND_FIRST = (
+    "{count:,} rows break its formula, which names {of}, of which more is said: mend that first, and look again"
+)
 
 
 @dataclass
@@ -56,7 +64,24 @@ class Policy:
         return f"{self.name}: {self.text}"
 
 
-Counted = Policy | Rounding | Factor | Difference
+@dataclass
+class Following:
+    """A formula that rows break, and that names other formulas of which something is said already."""
+
+    name: str
+    of: list[str]
+    count: int
+
+    @property
+    def text(self) -> str:
+        """Say what to mend first."""
+        return MEND_FIRST.format(count=self.count, of=listed(self.of, "and"))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+Counted = Policy | Rounding | Factor | Difference | Following
 
 
 class Policies:
@@ -87,7 +112,18 @@ class Policies:
         broken: list[Counted] = [*self._broken.values(), *self._factors.values()]
         broken = [one for one in broken if one.count]
         others = [one for name, one in self._differences.items() if name not in {one.name for one in broken}]
-        return [policy for policy in (*every, *broken, *others) if policy.count]
+        counted: list[Counted] = [policy for policy in (*every, *broken, *others) if policy.count]
+        spoken_of = {policy.name for policy in counted if policy.name in self._schema.derived}
+        return [self._or_following(policy, spoken_of) for policy in counted]
+
+    def _or_following(self, policy: Counted, spoken_of: Collection[str]) -> Counted:
+        """Return what is said of a formula, or that others which it names are to be mended first, if nothing helps."""
+        is_open = isinstance(policy, Difference) or (isinstance(policy, Rounding) and not policy.is_explained)
+        if not is_open:
+            return policy
+        named = in_names(policy.name, self._schema.columns).operands
+        of = [one for one in named if one in spoken_of and one != policy.name]
+        return Following(policy.name, of, policy.count) if of else policy
 
     def count(self, batch: pa.RecordBatch) -> None:
         """Count what they do in one more batch, whose columns are of the types that the schema asks for."""

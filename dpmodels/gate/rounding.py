@@ -86,10 +86,18 @@ class Rounding:
         return said + self.remedy
 
     @property
+    def is_explained(self) -> bool:
+        """Tell whether other decimals or another formula hold in every row."""
+        return bool(self._decimals or self._formula or (self._unrounded and not self._breaking_parts))
+
+    @property
+    def _formula(self) -> str:
+        return next((one for one, breaking in self._breaking.items() if not breaking), "")
+
+    @property
     def remedy(self) -> str:
         """Say which formula holds in every row, or that none of those does which were tried."""
-        decimals = self._column.round or 0
-        formula = next((one for one, breaking in self._breaking.items() if not breaking), "")
+        decimals, formula = self._column.round or 0, self._formula
         if not formula and self._unrounded and not self._breaking_parts:
             return PARTS.format(decimals=decimals, parts=" and ".join(f"`{one}`" for one in self._unrounded))
         if not formula:

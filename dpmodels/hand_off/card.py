@@ -28,6 +28,7 @@ from dpmodels.ledger.records import MOST_EARLIER, Balance, Standing
 from dpmodels.ledger.store import digest
 from dpmodels.limits import LARGEST_CARD, read_json
 from dpmodels.pages.asked.declared_rules import declared_rules
+from dpmodels.pages.asked.not_for import not_for
 from dpmodels.pages.by_column import marked
 from dpmodels.pages.excluded import pale_groups, stronger_pairs, strongest_pair, weaker_pairs
 from dpmodels.pages.figures.group_verdicts import group_means
@@ -313,6 +314,7 @@ def _quality(report: Mapping[str, Any]) -> dict[str, Any]:
         figures["drowned"] = report["drowned"]
     if sorted_uses := all_uses(report):
         figures["uses"] = asdict(sorted_uses)
+        figures["not_for"] = not_for(report)
     if judged := marked(report):
         figures["marked"] = judged
         figures["group_means"] = group_means(report)

@@ -6,10 +6,12 @@ Privacy: made of the contract and of the publishable report, both of which are p
 from collections.abc import Mapping
 from typing import Any
 
+from dpmodels.contract.ages import ages_of_minors
 from dpmodels.contract.columns import computed
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.identifiers.identifier import Identifier, uniques_of
+from dpmodels.contract.schema import columns_in
 from dpmodels.contract.special import hints
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.contract import Contract
@@ -36,7 +38,7 @@ def content_of(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
             **({"public": list(contract.public)} if contract.public else {}),
             "columns": [{"name": name, "type": column.type} for name, column in contract.handed_over_columns.items()],
             "left_out": contract.left_out,
-            **({"may_be_special": special} if (special := hints(contract.handed_over_columns)) else {}),
+            **_to_ask_about(contract.handed_over_columns),
             **_made_anew(contract.handed_over_columns),
             **_sources(contract),
         }
@@ -52,7 +54,9 @@ def content_of(contract: Contract, report: Mapping[str, Any]) -> dict[str, Any]:
         "columns": [{"name": name, "type": column.type} for name, column in columns.items()],
         "left_out": [name for name, one in contract.columns.items() if _is_dropped(one)],
         **({"unique": unique} if (unique := uniques_of(contract.columns)) else {}),
-        **({"may_be_special": special} if (special := hints(columns)) else {}),
+        **_to_ask_about(columns),
+        **({"ties": ties} if (ties := _ties(contract, columns)) else {}),
+        **({"workload": asked} if (asked := report.get("asked")) else {}),
         **_made_anew(columns),
         **_reckoned(contract.columns, columns),
         **_sources(contract),
@@ -65,6 +69,22 @@ def _reckoned(columns: Mapping[str, Any], received: Mapping[str, Any]) -> dict[s
     operands = {name: names_in(formulas[name]) for name in formulas if name not in received}
     reckoned = {name: some for name, some in operands.items() if received.keys() >= {*some}}
     return {"reckoned": reckoned} if reckoned else {}
+
+
+def _to_ask_about(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the columns that a person is asked about, by what their names, lists and bounds say; nothing without any."""
+    asked = {"may_be_special": hints(columns), "ages": ages_of_minors(columns)}
+    return {name: some for name, some in asked.items() if some}
+
+
+def _ties(contract: Any, received: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Name the columns that a rule or a formula of a schema ties to each that is handed over; nothing without any."""
+    formulas = computed(contract.columns)
+    tied = [{name, *names_in(formulas[name])} for name in formulas]
+    tied += [{name, *one.operands} for name, one in contract.derived.items()]
+    tied += [columns_in(text, contract.columns) for text in contract.constraints]
+    ties = {name: [other for other in received if any({name, other} <= some for some in tied)] for name in received}
+    return {name: others for name, some in ties.items() if (others := [one for one in some if one != name])}
 
 
 def _counted(report: Mapping[str, Any]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The records of a hand-off in a folder of their own: what they were made of, who signed them, and the check of both.
 
-    NAME.yaml         for OpenDP's registry of deployments                    hand_off/disclosure.py
+    NAME.yaml         for OpenDP's registry of deployments                    hand_off/catalogs/disclosure.py
     croissant.json    for catalogs of data sets                               hand_off/croissant.py
     records.json      the manifest that they are of, what a person answered, and the digest of each
     records.sig       the signature of records.json, by the key that signs manifests
@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.frozen import Frozen
+from dpmodels.hand_off.catalogs.disclosure import Answers, as_yaml, record_of
 from dpmodels.hand_off.croissant import croissant_of
-from dpmodels.hand_off.disclosure import Answers, as_yaml, record_of
 from dpmodels.hand_off.manifest import Manifest, printable
 from dpmodels.hand_off.signature import check_signature
 from dpmodels.ledger.records import Standing

@@ -20,10 +20,16 @@ from dpmodels.limits import LARGEST_SIGNATURE
 
 SIGNATURE, OFFICER_SIGNATURE = "manifest.sig", "officer.sig"
 NOBODY = "none: nobody vouches for this manifest"
+BY_OTHER_KEY = "holds for this manifest, and is not by the key you named"
 UNSOUND = "does not hold for this manifest, or is not by the key you named"
 NOBODY_AGREED = "no: no officer signed that these files may leave"
 MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
 """What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""
+OTHER_KEY = (
+    "the key you named ({option}) is not the one that signed {what}; check the key before anything else: if it is the "
+    "right one, somebody else signed"
+)
+"""What is said where a signature holds, and is by another key than the one that a recipient named."""
 OF_FILES, OF_CHARGE = "that the files may leave", "the charge"
 ONE_KEY = (
     "the manifest was signed with the key that approved {what}: maker and officer are one, so nobody else is known to "
@@ -32,6 +38,10 @@ ONE_KEY = (
 """What is said of signatures of a maker and an officer that are by one key."""
 REASON = re.compile(r"[^\x00-\x1f\x7f]{0,300}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class OtherKey(ArtifactError):
+    """A signature holds, and is by another key than the one that was named."""
 
 
 def sign_manifest(
@@ -69,7 +79,7 @@ def check_signature(
     if not signed_by(public, signature, signed) or content != _record(public, signature).encode():
         raise ArtifactError(f"{signature_name} is not a signature of {what.replace('the ', 'this ')}")
     if key and key != public:
-        raise ArtifactError(f"{what} is signed with another key than the one you named")
+        raise OtherKey(OTHER_KEY.format(option="--public-key", what=what))
     if key:
         return True, f"by the key you named, whose SHA-256 is {fingerprint(public)}"
     return False, (
@@ -161,7 +171,7 @@ def check_agreed(folder: Path, manifest: bytes, key: str, approver: str = "") ->
             f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest, with this day and reason"
         )
     if key and key != public:
-        raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the officer's that you named")
+        raise OtherKey(OTHER_KEY.format(option="--officer-key", what="that the files may leave"))
     if approver and approver != public:
         raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the charge was approved with")
     said_of_it = f"on {day}{f', in the words “{printable(why, 300)}”' if why else ''}"

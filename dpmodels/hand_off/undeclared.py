@@ -13,6 +13,7 @@ def say_declared(manifest: Manifest, contract: Contract | None, check: Verificat
     check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
     if check.agreed != NOBODY_AGREED:
         check.undeclared, check.persons = undeclared(manifest), whether_persons(manifest, contract)
+        check.was_open = open_when_signed(manifest)
 
 
 def undeclared(manifest: Manifest) -> str:
@@ -24,6 +25,21 @@ def undeclared(manifest: Manifest) -> str:
     return (
         f"{len(blank)} of {counted(len(every), 'answer')} that the pages ask for: {'; '.join(blank)}" if blank else ""
     )
+
+
+def open_when_signed(manifest: Manifest) -> str:
+    """Say how many answers were blank or incomplete, and that a record is not proved to be a person; empty if none."""
+    from dpmodels.pages.asked.open_points import counts_of
+    from dpmodels.pages.card_words import is_record
+
+    counts = counts_of(manifest.operator_says)
+    of_all = f"of {counted(counts['all'], 'answer')} {{}}"
+    said = [
+        f"{counts['blank']} {of_all.format('was' if counts['blank'] == 1 else 'were')} blank" * bool(counts["blank"]),
+        f"{counts['open']} said none, nobody, no day or no article" * bool(counts["open"]),
+        "one record is not proved to be one person" * is_record({"unit": manifest.unit}),
+    ]
+    return ", and ".join(filter(None, said))
 
 
 def whether_persons(manifest: Manifest, contract: Contract | None) -> str:

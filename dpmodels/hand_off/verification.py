@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmodels.hand_off.signature import NOBODY, NOBODY_AGREED, UNSOUND
+from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, NOBODY_AGREED, UNSOUND
+from dpmodels.pages.leaving import OTHER_KEY, REFUSED, leaving
 from dpmodels.plural import counted
 
 UNCHECKED = (
@@ -13,6 +14,8 @@ UNCHECKED = (
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
+WRONG_KEY = "the key you named is not the one that signed; check the key before anything else"
+"""What a headline says where nothing else is found to be wrong."""
 MADE_UP = "vouches for it. It hangs together, and whoever made it could have made it up"
 MEANS = {
     VERIFIED: "files and privacy claim are whole, and signed by the key you named",
@@ -52,6 +55,8 @@ class Verification:
         charge_approved: whether some officer signed for the charge.
         officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
         undeclared: what pages ask for and nobody declared, where an officer signed that the files may leave.
+        was_open: how many answers were blank then, and whether a record is proved to be a person, in words.
+        other_keys: how many of the faults are that another key signed than the recipient named.
         persons: whether a unit is proved to be a person, where an officer signed so.
         one_key: that the maker and an officer signed with one key, where they did.
         notes: what was not checked, and why.
@@ -68,6 +73,7 @@ class Verification:
     approved: str = ""
     agreed: str = NOBODY_AGREED
     undeclared: str = ""
+    was_open: str = ""
     persons: str = ""
     one_key: str = ""
     declared: dict[str, str] = field(default_factory=dict)
@@ -76,6 +82,7 @@ class Verification:
     vouched: bool = False
     charge_approved: bool = False
     officer_named: bool = False
+    other_keys: int = 0
     work: int = field(default=0, compare=False, repr=False)
     priced: set[Any] = field(default_factory=set, compare=False, repr=False)
 
@@ -101,9 +108,26 @@ class Verification:
     @property
     def signature_beside_faults(self) -> str:
         """Say of a hand-off with faults whether its manifest is signed, and what that says of the other files."""
-        if self.signature in (NOBODY, UNSOUND):
+        if self.is_of_other_key or self.signature in (NOBODY, UNSOUND, BY_OTHER_KEY):
             return self.signature
         return f"that of manifest.json holds, {self.signature}; what differs from it is not as it was signed"
+
+    def by_other_key(self, fault: str) -> None:
+        """Add the fault that another key signed than the one that was named."""
+        self.faults.append(fault)
+        self.other_keys += 1
+
+    @property
+    def is_of_other_key(self) -> bool:
+        """Tell whether all that was found to be wrong is the key, so that the wrong one may have been named."""
+        return bool(self.faults) and self.other_keys == len(self.faults)
+
+    @property
+    def leaving(self) -> str:
+        """Say whether the files may leave, and what comes next."""
+        if self.faults:
+            return OTHER_KEY if self.is_of_other_key else REFUSED
+        return leaving(self.agreed != NOBODY_AGREED, self.officer_named, bool(self.one_key), self.was_open)
 
     @property
     def may_not_leave(self) -> bool:
@@ -114,7 +138,7 @@ class Verification:
     def headline(self) -> str:
         """Say the verdict, what it means, and whether the files may leave, which no verdict but that of faults says."""
         if self.faults:
-            return f"{FAULTY}: {counted(len(self.faults), 'fault')}"
+            return f"{FAULTY}: {WRONG_KEY if self.is_of_other_key else counted(len(self.faults), 'fault')}"
         if self.may_not_leave:
             return f"{UNAPPROVED}: {NOT_RELEASED.format(files=UNCHANGED[self.vouched])}"
         agreed = self.agreed != NOBODY_AGREED

@@ -28,7 +28,16 @@ from dpmodels.hand_off.check_report import check_report
 from dpmodels.hand_off.lines import ManifestError
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, is_as_written, parse_manifest, printable, read_bytes
 from dpmodels.hand_off.pages import compare_pages, places_of_changes
-from dpmodels.hand_off.signature import NOBODY, SIGNATURE, UNSOUND, by_one_key, check_agreed, check_signature
+from dpmodels.hand_off.signature import (
+    BY_OTHER_KEY,
+    NOBODY,
+    SIGNATURE,
+    UNSOUND,
+    OtherKey,
+    by_one_key,
+    check_agreed,
+    check_signature,
+)
 from dpmodels.hand_off.undeclared import say_declared
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import key_text
@@ -132,6 +141,9 @@ def check_signers(
     content, check = read_bytes(folder), Verification(officer_named=bool(officer))
     try:
         check.vouched, check.signature = check_signature(folder, content, signer)
+    except OtherKey as error:
+        check.by_other_key(str(error))
+        check.signature = BY_OTHER_KEY
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
         check.signature = UNSOUND if os.path.lexists(folder / SIGNATURE) else NOBODY
@@ -147,6 +159,8 @@ def check_signers(
     approver = manifest.approved.public_key if manifest.approved else ""
     try:
         check.agreed = check_agreed(folder, content, officer, approver)
+    except OtherKey as error:
+        check.by_other_key(str(error))
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
     check.one_key = "" if check.faults else by_one_key(folder, approver)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
-from dpmodels.pages.card_words import after_at_worst, by_factor, cut, odds_factor, tells, there
+from dpmodels.pages.card_words import after_at_worst, by_factor, cases, cut, odds_factor, tells, there
 from dpmodels.pages.page import short
 
 
@@ -53,12 +53,11 @@ def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, An
         return None
     epsilon, delta = float(one["after"]), float(one["delta"])
     of_noise = "right_guesses" in one
-    of_budget = guesses_of_budget(epsilon, delta)
-    guesses = one["right_guesses"] if of_noise else of_budget
-    beyond = one["beyond"] if of_noise else None
-    told = tells(hand_off, _factor(epsilon), delta, in_words(guesses), beyond=beyond)
-    alone = {"guesses_of_budget": in_words(of_budget), "of_noise": of_noise}
-    return {**told, **({} if of_noise else _but(delta)), **alone}
+    of_budget = in_words(guesses_of_budget(epsilon, delta))
+    guesses = in_words(one["right_guesses"]) if of_noise else of_budget
+    told = tells(hand_off, _factor(epsilon), delta, guesses, beyond=one["beyond"] if of_noise else None)
+    of_epsilon = {"epsilon": amounts.spent(one["after"]), "guesses_of_budget": cases(of_budget), "of_noise": of_noise}
+    return {**told, **({} if of_noise else _but(delta)), **of_epsilon}
 
 
 def _losses(one: Mapping[str, Any], of_what: str) -> str:
@@ -83,8 +82,8 @@ def _of_cap(one: Mapping[str, Any]) -> dict[str, Any] | None:
     cap, delta = float(one["cap"]), float(one["delta"])
     factor = _factor(cap)
     figures = {
-        "guesses_of_budget": in_words(guesses_of_budget(cap, delta)),
-        "of_noise": False,
+        "epsilon": amounts.spent(one["cap"]),
+        "guesses_of_budget": cases(in_words(guesses_of_budget(cap, delta))),
         "example": after_at_worst(factor),
         "example_of_values": after_at_worst(factor and factor**2),
     }

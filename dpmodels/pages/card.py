@@ -8,9 +8,19 @@ from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
-from dpmodels.pages.asked.limits import hard_limits, means_in_words
+from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
-from dpmodels.pages.asked.questions import ANSWERED, DECISIONS_ON_GROUPS, ROLES, UNSIGNED, answers
+from dpmodels.pages.asked.persons import who_says_one_person
+from dpmodels.pages.asked.questions import (
+    ANSWERED,
+    DECISIONS_ON_GROUPS,
+    ROLES,
+    UNSIGNED,
+    answers,
+    is_named,
+    tied_in_words,
+)
+from dpmodels.pages.asked.risk import chances
 from dpmodels.pages.asked.several import several_records
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
@@ -26,8 +36,6 @@ from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain, warnings
 from dpmodels.pages.notes import left_out_and_reckoned, not_handed_over
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.persons import who_says_one_person
-from dpmodels.pages.risk import chances
 from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
 from dpmodels.plural import counted
@@ -95,7 +103,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
     return render_page(
         "card.html",
         **_told(facts),
-        columns=[(one["name"], one["type"]) for one in facts["content"].get("columns", ())],
+        columns=[(one["name"], one["type"], _marks_of(one, facts)) for one in facts["content"].get("columns", ())],
         scores=scores,
         warnings=_warnings(quality),
         accounts=(accounts := accounts_of(facts)),
@@ -104,6 +112,20 @@ def render_card(facts: Mapping[str, Any]) -> str:
         fit=_fit(quality),
         looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
+
+
+def _marks_of(column: Mapping[str, str], facts: Mapping[str, Any]) -> str:
+    """Say of a column whether it is the target, follows from others, or is special, as declared or by a tie."""
+    name, content, special = column["name"], facts["content"], facts["given"].get("special_categories", "")
+    declared = is_named(name, special)
+    tied = [one for one in content.get("ties", {}).get(name, ()) if is_named(one, special) and not declared]
+    marks = {
+        "target": name == content.get("target"),
+        "follows from others by a formula": column["type"] == "derived",
+        "special category, as declared": declared,
+        f"tied by a rule or formula to {', '.join(map(cut, tied))}, declared special": bool(tied),
+    }
+    return "; ".join(mark for mark, holds in marks.items() if holds)
 
 
 def _warnings(quality: Mapping[str, Any]) -> list[str]:
@@ -141,6 +163,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         **_told(facts),
         questions=answers(facts, accounts),
         limits_of_use=hard_limits(facts),
+        measured=measured_in_words(facts["content"]),
         roles=ROLES,
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),
@@ -231,6 +254,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "fields": counts_of(facts["given"]),
         "unsigned": UNSIGNED,
         "on_groups": DECISIONS_ON_GROUPS,
+        "tied": tied_in_words(facts["given"].get("special_categories", ""), facts["content"]),
         "words": words_of(facts),
         "one_person": coded(who_says_one_person(facts)),
         "left_out": listed(facts["content"].get("left_out", ())),

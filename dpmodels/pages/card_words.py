@@ -16,8 +16,8 @@ NO_LIMIT = 1e6
 """From this factor on odds have next to no limit."""
 SMALL = 0.1
 """What delta times the number of records is at most to be called far below 1."""
-KNOWN_TO_BE_THERE = "a value of somebody who is known to be there"
-VALUE = f"{KNOWN_TO_BE_THERE}, such as a diagnosis,"
+KNOWN_TO_BE_THERE = "a value of somebody{with_one} who is known to be there, such as {example},"
+DIAGNOSIS = "a diagnosis"
 MOST_WORDS = 110
 """Letters of one name or foreign word for which a sheet has room."""
 FIRST_WORDS = 60
@@ -32,6 +32,7 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         **_unit(hand_off),
         "there": there(hand_off),
         "of_persons": of_persons(content.get("unique", ())) if is_record(hand_off) else "",
+        "of_several": of_several(hand_off),
         "epsilon": amounts.spent(hand_off["epsilon"]),
         **tells(
             hand_off,
@@ -39,11 +40,11 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
             hand_off["delta"],
             in_words(meant["right_guesses"]),
             beyond=meant["beyond"],
-            value=value_of(content),
+            example=example_of(content),
         ),
         "delta": once_in(hand_off["delta"]),
         "share": _share(content.get("counted"), hand_off),
-        "guesses_of_budget": in_words(meant["right_guesses_of_budget"]),
+        "guesses_of_budget": cases(in_words(meant["right_guesses_of_budget"])),
         "counted": _counted(content.get("counted"), hand_off["unit"].startswith("user")),
     }
 
@@ -181,7 +182,8 @@ def patient_words(facts: Mapping[str, Any]) -> str:
     if unique:
         names = cut(" or ".join(unique))
         said += (
-            f". By the schema no two raw rows have the same {names}: that is the proof if it names every row's patient"
+            f". By the schema no two raw rows have the same {names}: that is the proof if it names every row's "
+            "patient; a number of a claim or visit is no such proof"
         )
     return f"{said}."
 
@@ -199,7 +201,7 @@ def tells(
     guesses: str,
     *,
     beyond: float | None = None,
-    value: str = VALUE,
+    example: str = DIAGNOSIS,
 ) -> dict[str, str]:
     """Say what releases tell of one unit: that it is there (``bet``), and what its values are (``value_guess``).
 
@@ -209,31 +211,30 @@ def tells(
         delta: see ``factor``.
         guesses: the share of even bets that the best attacker wins, as it is written.
         beyond: the probability that odds rise by more; None where it is not known.
-        value: of what a guess on a value is.
+        example: of what a guess on a value is.
 
     Returns:
         ``bet`` and ``value_guess`` as parts of a sentence, and the figures in them.
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
-    example, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
+    becomes_there, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
     more, more_of_values = _oftener_by_steps(factor, beyond, bool(figures["factor_of_values"]))
-    guess, after = f"a guess of 10 % on {there(hand_off)}", example
-    but = more
+    guess, after, but = there(hand_off), becomes_there, more
     if figures["factor_of_values"]:
-        guess, after, but = f"a guess of 10 % on {value}", example_of_values, more_of_values
+        guess, after, but = _known_to_be_there(hand_off, example), example_of_values, more_of_values
     becomes = f"becomes one of {at_most(after, but)}" if after else NEARLY_ANY
     return {
         "factor": odds_factor(factor),
         **figures,
         "beyond": more,
         "beyond_of_values": more_of_values,
-        "example": example,
+        "example": becomes_there,
         "example_of_values": example_of_values,
         "guesses": guesses,
         "cases": cases(guesses),
         "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
-        "value_guess": f"{guess} {becomes}",
-        "value": value,
+        "value_guess": f"a guess of 10 % on {guess} {becomes}",
+        "value": _known_to_be_there(hand_off, example),
         "after_ten": after,
         "but": but,
     }
@@ -245,10 +246,21 @@ def examples_of(content: Mapping[str, Any]) -> list[str]:
     return sorted(names, key=lambda name: name != content.get("target"))
 
 
-def value_of(content: Mapping[str, Any]) -> str:
+def example_of(content: Mapping[str, Any]) -> str:
     """Say of what a guess on a value is, by a column of the table itself where there is one."""
     columns = examples_of(content)
-    return f"{KNOWN_TO_BE_THERE}, such as in column {cut(columns[0])}," if columns else VALUE
+    return f"in column {cut(columns[0])}" if columns else DIAGNOSIS
+
+
+def _known_to_be_there(hand_off: Mapping[str, Any], example: str) -> str:
+    """Say of what a guess on a value is, and of somebody with one record where that may have several."""
+    what = of_several(hand_off)
+    return KNOWN_TO_BE_THERE.format(with_one=f" with one {what}" if what else "", example=example)
+
+
+def of_several(hand_off: Mapping[str, Any]) -> str:
+    """Return what one person may have several of, a record or a document; empty where a unit is all of a person."""
+    return "document" if hand_off["unit"] == "document" else "record" if is_record(hand_off) else ""
 
 
 def oftener(beyond: float | None) -> str:

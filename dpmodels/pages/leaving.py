@@ -25,6 +25,11 @@ PROPOSED = (
 AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
 BY_MAKER = "yes, because the key that you named signed it, which is the key of the maker too"
 BY_ANYBODY = "not known, because it was signed with a key that you did not name as the officer's"
+OTHER_KEY = (
+    "not known, because another key signed than the one that you named; next: check that key, and if it is the right "
+    "one use nothing of it, and ask whoever sent it"
+)
+"""What is said of that where nothing else was found to be wrong."""
 REFUSED = "no, because it is not as it was made; next: use nothing of it, and ask whoever sent it"
 """What is said of that where a check of the folder has faults."""
 NEXT = {
@@ -61,10 +66,14 @@ MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
 
-def leaving(is_signed: bool, officer_named: bool, by_maker: bool = False) -> str:
-    """Say whether the files may leave, why, and what comes next; ``by_maker``: maker and officer signed by one key."""
+def leaving(is_signed: bool, officer_named: bool, by_maker: bool = False, was_open: str = "") -> str:
+    """Say whether the files may leave, why, what was open when an officer signed, and what comes next.
+
+    ``by_maker``: maker and officer signed by one key.
+    """
     signed = (BY_MAKER if by_maker else AGREED) if officer_named else BY_ANYBODY
-    return f"{signed if is_signed else UNDECIDED}; next: {NEXT[is_signed, officer_named]}"
+    when = f"; when signed, {was_open}" if is_signed and was_open else ""
+    return f"{signed if is_signed else UNDECIDED}{when}; next: {NEXT[is_signed, officer_named]}"
 
 
 def from_the_data(sources: Sequence[str]) -> list[str]:
@@ -125,7 +134,8 @@ def rules_to_obtain(facts: Mapping[str, Any]) -> str:
     return (
         f"from whoever wrote the schema, who checked that its {rules_and_formulas} are public: nacre refuses, before "
         "any charge, raw rows that break one, so each holds in the real rows too (rows left out by `reject-row` aside; "
-        "a null keeps a formula; in a rule a value that `outside` clips or replaces counts as what stands for it)"
+        "a formula is not checked where one of its values is null; a rule is checked after `outside` clips or "
+        "replaces a value)"
     )
 
 

@@ -22,7 +22,7 @@ DECLARED = {
 }
 """What an officer looks for on every page, of all that is declared."""
 BESIDE = {
-    STATEMENT: "the purpose held against hard limits, what protects whom, and what is still to be obtained",
+    STATEMENT: "hard limits to compare with the purpose, what protects whom, and what is still to be obtained",
     SHEET: "what the files may be used for, and for what not",
     CARD: "what a person fills in, and the accounts that paid",
 }

@@ -87,6 +87,7 @@ WEAKER = "relations that are there for certain, and weaker in these rows than as
 STRONGER = "relations that are there for certain, and stronger in these rows than as released, by more than a quarter"
 """Sorts of relations that are certain: the first is good, and the others are to be taken with care."""
 RULED = "rules and formulas of the schema, which hold in every row, and nothing more of how these columns go together"
+TOGETHER = "what only three or more columns show together"
 WEAKER_RULED = f"relations {BY_RULE} that are weaker in these rows than as released"
 
 
@@ -96,6 +97,7 @@ class Known:
 
     ``is_tabled``: a table beside the sentences says of single columns what they are within.
     ``has_means_apart``: a page says in one place of its own which means, totals and large quantiles hold.
+    ``most``: names in a sentence that does not name all.
     ``dropped``: columns that nobody receives.
     """
 
@@ -107,6 +109,7 @@ class Known:
     names_all: bool = False
     is_tabled: bool = False
     has_means_apart: bool = False
+    most: int = MOST_NAMED
     dropped: frozenset[str] = frozenset()
 
     @property
@@ -144,7 +147,7 @@ class Known:
 
     def named(self, names: Sequence[str], most: int = MOST_NAMED) -> str:
         """Name some, as many as a sentence has room for."""
-        return listed(names, ALL if self.names_all else most)
+        return listed(names, ALL if self.names_all else min(most, self.most))
 
     def strongest(self, some: Sequence[Relation]) -> str:
         """Name the strongest relations; first those with the target, since it is what rows should teach, and those
@@ -155,7 +158,8 @@ class Known:
         order = sorted(some, key=lambda one: (target not in one.columns, one.columns not in asked, -one.released))
         wanted = sum(target in one.columns or one.columns in asked for one in order)
         pairs = [" with ".join(columns[place]["name"] for place in one.columns) for one in order]
-        return listed(pairs, ALL_PAIRS if self.names_all else max(MOST_PAIRS, min(wanted, MOST_WANTED)))
+        most = max(MOST_PAIRS, min(wanted, MOST_WANTED, self.most))
+        return listed(pairs, ALL_PAIRS if self.names_all else most)
 
 
 def uses(report: Facts, is_tabled: bool = False) -> Uses | None:
@@ -191,7 +195,7 @@ def known_of(report: Facts) -> Known | None:
 
 
 def _sorted(known: Known, columns: Sequence[Facts]) -> Uses:
-    return Uses(tuple(_close(known)), tuple(_with_care(known)), tuple(_never(known, columns)))
+    return Uses(tuple(_close(known)), tuple(_with_care(known)), tuple(never_for(known, columns)))
 
 
 def _abridged(brief: Uses, whole: Uses) -> Uses | None:
@@ -270,7 +274,8 @@ def _lost(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     yield from _amounts(known, FAR, math.inf)
 
 
-def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
+def never_for(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
+    """Say what rows must not be used for, and of which of these columns no row has a category."""
     report = known.report
     if not known.is_tabled:
         yield from _lost(known, columns)
@@ -284,8 +289,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     if hidden := [one for one in every if not one.is_certain and one.columns not in known.likely]:
         which = "all" if len(hidden) == len(every) else f"{len(hidden):,} of the"
         named = f" ({known.strongest(hidden)})" if len(hidden) <= MOST_PAIRS else ""
-        pairs_of_all = f"{which} {counted(len(every), 'pair')}{named}"
-        hidden_in = f"whether two columns depend on each other, in {pairs_of_all}"
+        hidden_in = f"whether two columns depend on each other, in {which} {counted(len(every), 'pair')}{named}"
         yield f"{hidden_in}: noise and chance make as much, so what these rows show of it may be nothing else"
     if pairs_of_dates := list(filter(None, map(dates_of, report.get("cautions", ())))):
         yield f"how far apart {known.named([' and '.join(dates) for dates in pairs_of_dates])} are"
@@ -311,7 +315,7 @@ def _never(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
     for one in columns:
         if gone := absent(one):
             yield f"whether {one['name']} is ever {known.named(gone, MOST_ABSENT)}: no row has it, which noise may do"
-    together = f"what only three or more columns show together{but_joint(report)}"
+    together = f"{TOGETHER}{but_joint(report)}"
     if any(one.is_certain and not one.by_rule for one in known.relations.values()):
         together += ", such as whether two go together by themselves or through a third"
     yield f"{together}, rare combinations, and anything about a single person"

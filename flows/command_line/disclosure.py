@@ -29,7 +29,7 @@ def disclose(
 
     Example: nacre disclose hand-off --out disclosure --curator "City of Ghent" --region Belgium --why "See the DPIA"
     """
-    from dpmodels.hand_off.disclosure import Answers
+    from dpmodels.hand_off.catalogs.disclosure import Answers
     from flows.command_line.console import say
     from tasks.stages.disclose import disclose as write
     from tasks.stages.disclose import hand_off_of

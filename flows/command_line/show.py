@@ -16,11 +16,10 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST
-from dpmodels.hand_off.signature import NOBODY_AGREED
 from dpmodels.hand_off.verification import VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
-from dpmodels.pages.leaving import FILES, REFUSED, leaving
+from dpmodels.pages.leaving import FILES
 from dpmodels.pages.notes import notes_of, together
 from dpmodels.plural import counted
 from dpmodels.releases.plan import Plan
@@ -316,7 +315,7 @@ def show_verified(
         print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
     else:
         echo(verified.headline)
-        echo(f"{FILES}: {leaving(verified.agreed != NOBODY_AGREED, verified.officer_named, bool(verified.one_key))}")
+        echo(f"{FILES}: {verified.leaving}")
         for title, names in _in_blocks(facts).items():
             echo(title)
             print_facts("", spaced({CALLED.get(name, name): facts[name] for name in names}))
@@ -341,10 +340,12 @@ def _show_faults(folder: str, verified: Verification, as_json: bool) -> None:
         print_json({"verdict": verified.verdict, "faults": verified.faults, "signature": signature})
     else:
         echo(verified.headline)
-        echo(f"{FILES}: {REFUSED}")
+        echo(f"{FILES}: {verified.leaving}")
     for fault in verified.faults:
         echo(fault, err=True)
     echo(f"signature: {verified.signature_beside_faults}", err=True)
+    if verified.is_of_other_key:
+        raise ArtifactError(f"{verified.headline}, and do not use the hand-off {folder} before that")
     raise ArtifactError(
         f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
         "do not use it, and ask whoever sent it"

@@ -8,7 +8,7 @@ from pathlib import Path
 from dpmodels.authoring.lint import parse
 from dpmodels.errors import ArtifactError, Unsuitable
 from dpmodels.hand_off.card import standings, terms
-from dpmodels.hand_off.disclosure import Answers
+from dpmodels.hand_off.catalogs.disclosure import Answers
 from dpmodels.hand_off.manifest import CARD, MANIFEST, Manifest, read_bytes, read_manifest
 from dpmodels.hand_off.records import RECORDS, RECORDS_SIGNATURE, check_records, list_of, records_of
 from dpmodels.hand_off.signature import sign_manifest

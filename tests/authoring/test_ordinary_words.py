@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 import yaml
 
 import nacre
+from dpmodels.authoring.documents.formulas import with_formulas
+from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.draft import PublicFacts, draft
+from dpmodels.authoring.facts import Facts
 
 
 def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path: Path) -> None:
@@ -67,3 +71,39 @@ def test_amounts_that_are_text_in_a_frame_are_numbers_whose_form_is_asked_for(tm
     assert "is text in the data, and an amount by its description" in text
     again = nacre.draft_schema(frame, name="a", document=tmp_path / "b.md", text={"currency": "£", "decimal": "."})
     assert "is text in the data" not in again
+
+
+@pytest.mark.parametrize(
+    ("words", "table"),
+    [
+        (
+            "pounds; 1.50 for single trips, 0 for subscribers and day passes",
+            {"subscriber": 0, "day pass": 0, "single": 1.5},
+        ),
+        ("1.50 for singles, 0 for others", {"subscriber": 0, "day pass": 0, "single": 1.5}),
+        ("2 pour un subscriber, 1 sinon", {"subscriber": 2, "day pass": 1, "single": 1}),
+        ("1.50 for single trips, 0 for subscribers", None),
+        ("1.50 for single trips, 3 for doubles, 0 for others", None),
+        ("between 1 and 2 for members", None),
+    ],
+)
+def test_a_number_for_values_in_the_plural_or_for_all_others_is_a_table(
+    words: str, table: dict[str, float] | None
+) -> None:
+    columns = {"fee": Facts(description=words), "kind": Facts(values=("subscriber", "day pass", "single"))}
+    assert tariff_in("fee", columns, states_of(columns)) == (f"{table}[kind]" if table else "")
+
+
+@pytest.mark.parametrize(
+    ("words", "formula"),
+    [
+        ("fee plus ride, less the discount; in pounds", "fee + ride - round((fee + ride) * discount_pct) / 100"),
+        ("fee + ride, minus refund", "fee + ride - refund"),
+        ("fee plus ride, less the vat", None),
+        ("fee plus ride, less the discount of members", None),
+    ],
+)
+def test_a_sum_less_a_discount_is_a_formula(words: str, formula: str | None) -> None:
+    numbers = dict.fromkeys(("fee", "ride", "refund"), Facts(kind="number"))
+    columns = {**numbers, "discount_pct": Facts(values=(0, 20)), "total": Facts(description=words)}
+    assert (with_formulas(columns)["total"].offered or {}).get("formula") == formula

@@ -75,7 +75,8 @@ def test_neither_another_key_nor_another_manifest_nor_another_day_passes(tmp_pat
     _, other = write_key(tmp_path / "eve.pem")
     assert run_cli("approve", hand_off, "--key", key, "--yes")[0] == 0
     signed = (hand_off / OFFICER_SIGNATURE).read_text()
-    assert f"{OFFICER_SIGNATURE} is by another key" in " ".join(verify_hand_off(hand_off, officer_key=other).faults)
+    faults = " ".join(verify_hand_off(hand_off, officer_key=other).faults)
+    assert "the key you named (--officer-key) is not the one that signed that the files may leave" in faults
     for content in (signed.replace(str(datetime.now(UTC).date()), "2019-01-01"), "{}", "[" * 3000, signed + " "):
         (hand_off / OFFICER_SIGNATURE).write_text(content)
         assert verify_hand_off(hand_off).faults == [
@@ -180,7 +181,8 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     assert (
         code == 0
         and first_words(out).startswith("VERIFIED: ")
-        and "files may leave: yes, because an officer signed it; next: send" in first_words(out)
+        and "files may leave: yes, because an officer signed it; when signed, " in first_words(out)
+        and "one record is not proved to be one person; next: send" in first_words(out)
     )
     declared = out.partition("declared, and not checked")[2].partition("beyond any check")[0]
     assert " of 20 answers that the pages ask for: " in declared.partition("not declared: ")[2]

@@ -147,8 +147,8 @@ def test_the_data_sheet_says_what_it_is_and_what_it_is_not_for(site: Path) -> No
         site / "second" / "statement.html"
     )
     assert (
-        "a guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes one of"
-        in said
+        "a guess of 10 % on a value of somebody with one record who is known to be there, such as in column sick, "
+        "becomes one of" in said
     )
 
 
@@ -175,7 +175,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
     assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
-    assert "at most 73.2 % of cases by ε and δ alone" in said and "a coin wins 50 %" in said
+    assert "is won in at most 73.2 % of cases" in said and "a coin wins 50 %" in said
 
 
 def test_plan_report_card_and_sheet_say_one_share_of_right_guesses(site: Path) -> None:

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import nacre
+from dpmodels.codec.derive import derive
 from tasks.kinds.tables import check_raw
 from tasks.stages.validate import check_hand_off
 from tests.kit.every_kind import make
@@ -304,3 +306,22 @@ def test_what_a_part_of_a_difference_is_rounded_from_is_advised_on(tmp_path: Pat
     written = "round(round((amount - paid) * 100) / 100 * 50) / 100"
     assert gate.broken and any(f"`{written}` with `round: 2` holds in every row" in str(one) for one in gate.policies)
     assert not check_raw(str(data), make(text.replace("FORMULA", written)), 1).broken
+
+
+def test_a_formula_that_names_a_broken_one_says_to_mend_that_first(tmp_path: Path) -> None:
+    rows = ["gross,net,tax", "1.19,1.00,0.19", "2.38,2.01,0.38", "3.57,3.02,0.55", "4.76,3.98,0.77"]
+    (data := tmp_path / "d.csv").write_text("\n".join(rows) + "\n")
+    text = "name: d\ncolumns:\n  gross: {type: number, min: 0, max: 99, round: 2}\n"
+    text += '  net: {type: derived, formula: "round(gross / 1.19 * 100) / 100", round: 2}\n'
+    text += "  tax: {type: derived, formula: gross - net, round: 2}\n"
+    said = {one.name: one.text for one in check_raw(str(data), make(text), 1).policies}
+    assert said["tax"].endswith("which names net, of which more is said: mend that first, and look again")
+    assert "the file differs from" in said["net"] and "mend" not in said["net"]
+
+
+def test_what_rounds_to_nothing_from_below_is_zero_without_a_sign() -> None:
+    schema = make(
+        "name: d\ncolumns:\n  a: {type: number, min: 0, max: 9}\n  b: {type: derived, formula: a - 1, round: 1}"
+    )
+    made = derive(schema.derived["b"], schema.columns, pa.RecordBatch.from_pydict({"a": [0.99]}))
+    assert str(made[0].as_py()) == "0.0"

@@ -65,9 +65,9 @@ def test_nothing_of_a_strangers_hand_off_is_opened_but_manifest_and_signature(tm
     assert fault == "the manifest is not signed"
     sign_manifest(hand_off, key)
     (fault,) = verify_hand_off(hand_off, named).faults
-    assert "another key than the one you named" in fault
+    assert "the key you named (--public-key) is not the one that signed the manifest" in fault
     (fault,) = verify_hand_off(hand_off, public, officer_key=named).faults
-    assert "another key than the officer's" in fault
+    assert "the key you named (--officer-key) is not the one that signed" in fault
     assert len(verify_hand_off(hand_off, public).faults) > 5
 
 
@@ -117,12 +117,16 @@ def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Pat
     assert "purpose: " in blocks[4] and "account: " in blocks[4] and blocks[6].strip().startswith("not checked: ")
     other = write_key(tmp_path / "other.pem")[1]
     code, out, err = run_cli("verify", hand_off, "--public-key", other, "--json")
-    assert code == 1 and json.loads(out)["verdict"] == FAULTY and "another key" in err
+    assert code == 1 and json.loads(out)["verdict"] == FAULTY and "the key you named (--public-key)" in err
     code, out, err = run_cli("verify", hand_off, "--public-key", other)
     assert code == 1 and out.startswith(
-        "FAULTY: 1 fault\nfiles may leave: no, because it is not as it was made; next: "
+        "FAULTY: the key you named is not the one that signed; check the key before anything else\n"
+        "files may leave: not known, because another key signed"
     )
-    assert "another key" in err and "files may leave" not in err
+    assert "the key you named (--public-key)" in err and "files may leave" not in err and "not as it was" not in err
+    (hand_off / "report.html").write_text("x")
+    code, out, err = run_cli("verify", hand_off)
+    assert code == 1 and re.match(r"FAULTY: \d faults?\nfiles may leave: no, because it is not as it was made", out)
 
 
 def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
@@ -153,7 +157,7 @@ def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
     found = verify_hand_off(hand_off)
     assert found.faults == [] and fingerprint(key_text(public_key(public))) in found.approved
     code, _, err = run_cli("verify", hand_off, "--officer-key", dana_file)
-    assert code == 1 and "another key than the officer's" in err
+    assert code == 1 and "the key you named (--officer-key) is not the one that signed the charge" in err
     unsigned = GOLDEN / "FORMAT-2" / "fitted-again"
     found = verify_hand_off(unsigned, officer_key=dana_file)
     assert found.faults == [] and found.verdict == UNAPPROVED  # what nobody approved is not broken

@@ -14,7 +14,9 @@ from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
+from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.group_verdicts import group_means
+from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.pages.report import render
 from tests.kit.reports import facts_of
 
@@ -152,3 +154,31 @@ def test_two_numbers_without_a_mean_that_is_known_have_their_table_and_it_says_s
     assert asked is not None
     first = asked.cards[0]
     assert first.title in ("persons with price", "price with persons") and NO_MEANS in first.foot
+
+
+def _means(column: str, by: str, released: list[float], reason: str = "") -> dict[str, Any]:
+    groups = [
+        {"labels": [str(place)], "share": 0.3, "released": one, "within": one / 10, "synthetic": one, "reason": reason}
+        for place, one in enumerate(released)
+    ]
+    return {"column": column, "by": by, "groups": groups}
+
+
+def test_means_that_hold_on_terms_are_told_apart_on_these_terms() -> None:
+    mean = {"estimate": 9.0, "expected_error": None, "synthetic": 9.0, "expected_error_if_thinning_out": 1.0}
+    paid = {"name": "paid", "type": "number", "ordered": True, "mean": mean, "unseen": {"open": True, "means": [1, 99]}}
+    for released, is_apart in (([10.0, 100.0, 1000.0], True), ([10.0, 10.1, 10.2], False)):
+        means = [_means("paid", "care", released, DOUBTED)]
+        figure = mean_figures({"columns": [paid], "groups": means}, [("paid", "care")])["paid", "care"]
+        assert ("no two groups differ" in figure.note) is not is_apart and "thin out" in figure.note
+        assert 'class="bar rest"' not in figure.svg
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    figure = mean_figures({"columns": [plain], "groups": [_means("paid", "care", [1.0, 9.0], "its error exceeds")]})
+    assert 'class="bar rest"' in figure["paid", "care"].svg
+
+
+def test_means_that_others_would_make_a_speck_have_an_axis_of_their_own() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = [_means("paid", "care", [10.0, 1000.0]), _means("paid", "plan", [9.0, 11.0])]
+    drawn = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
+    assert "1,100" in drawn["paid", "care"].svg and "1,100" not in drawn["paid", "plan"].svg

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,15 @@ from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.card_content import content_of
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.pages.asked.not_for import not_for
 from dpmodels.pages.asked.several import delta_of_records
 from dpmodels.pages.card import render_card, render_sheet, render_statement
+from dpmodels.pages.figures.group_verdicts import group_means
 from dpmodels.pages.figures.moments import uncounted_moments
 from dpmodels.pages.report import render as render_report
 from tests.hand_off.make_golden import GOLDEN
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
 def text_of(page: str) -> str:
@@ -74,7 +79,8 @@ def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_offic
         for page in (render_statement(card), render_sheet(card)):
             said = text_of(page)
             held = said.partition("Declared purpose: ")[2].partition("The purpose needs none of these.")[0]
-            assert held.startswith(declared) and "Not good for, whatever the purpose is:" in held
+            assert held.startswith(declared) and "Not good for, whatever the purpose is" in held
+            assert held.count("☐") == ("statement for" in said) * (5 + 1) + ("statement for" not in said)
             assert "a decision about a single person" in held and "linking these rows with other files" in held
             assert "groups of few rows, such as ward (eyes, bones)" in held
             assert f"to be used: {marks if 'statement for' in said else 'which these are stands below.'}" in held
@@ -153,7 +159,7 @@ columns:
   paid: {type: integer, min: 0, max: 9999}
 """)
     assert not faults
-    content = content_of(schema, {"synthetic_rows": 3})
+    content = content_of(schema, {"synthetic_rows": 3, "asked": [["age", "act"]]})
     assert content["reckoned"] == {
         "stay": ["arrival", "departure"],
         "cents": ["paid"],
@@ -192,3 +198,70 @@ def test_children_are_asked_for_in_answer_5_and_what_an_answer_looks_like() -> N
     assert '--minors "None: all were 18 or older"' in text_of(page).partition("Ten questions")[0]
     page = render_statement({**card, "given": {"minors": "None: all were 18 or older"}})
     assert "of children among them: “None: all were 18 or older”." in answer(page, 5)
+
+
+def test_the_statement_names_all_that_a_report_says_rows_are_not_for() -> None:
+    report, card = json.loads((EXAMPLE / "report.json").read_text()), facts()
+    card["quality"] = _quality(report) | {"weakest": {}}
+    clauses = not_for(report)
+    assert clauses[-1] == "what only three or more columns show together" and card["quality"]["not_for"] == clauses
+    assert len(clauses) > 2 and not any(": " in one for one in clauses)
+    never = " ".join(card["quality"]["uses"]["never"])
+    assert all(one.partition(" of ")[0].partition(",")[0] in never for one in clauses)
+    page = render_statement(card)
+    said = text_of(page)
+    unstated = "means by group that report.html does not state, or states pale"
+    assert f"what report.html lists as “Not for” besides: {'; '.join(clauses)}; {unstated}." in said
+    numbered = page.partition("<ol>")[2].partition("</ol>")[0].count("<li>")
+    assert f'--reason "YOUR WORDS: how the purpose was compared with limits 1 to {numbered}"' in said
+    assert "“Not for” besides" not in text_of(render_sheet(card))  # it has them below
+
+
+def test_means_by_group_hold_where_nothing_speaks_against_any_group() -> None:
+    def groups(*some: tuple[float, str]) -> list[dict[str, Any]]:
+        return [{"share": share, "reason": why, "released": 1.0} for share, why in some]
+
+    def terms(*some: tuple[float, str]) -> list[str]:
+        return [*group_means({"groups": [{"column": "age", "by": "sick", "groups": groups(*some)}]})]
+
+    assert terms((0.03, ""), (0.97, "")) == ["hold"]
+    assert terms((0.03, "its error exceeds what groups surely differ by"), (0.97, "")) == ["in some groups"]
+    assert terms((0.03, ""), (0.97, "its error exceeds the mean itself")) == []
+    assert terms((0.3, ""), (0.3, ""), (0.4, "its error exceeds the mean itself")) == ["in some groups"]
+    assert terms((0.03, "of few rows"), (0.97, "its error exceeds the mean itself")) == []
+
+
+def test_ages_ties_and_what_is_measured_most_closely_are_asked_about() -> None:
+    schema, faults = parse("""
+name: visits
+target: sick
+columns:
+  age: {type: integer, min: 0, max: 110}
+  wage: {type: integer, min: 0, max: 9000}
+  âge_du_conjoint: {type: integer, min: 18, max: 110}
+  act: {type: categorical, values: [eyes, bones]}
+  visits: {type: integer, min: 1, max: 9}
+  sick: {type: categorical, values: [ill, well]}
+constraints:
+- when act = eyes then visits = 1
+workload:
+- columns: [age, act]
+""")
+    assert not faults
+    content = content_of(schema, {"synthetic_rows": 3, "asked": [["age", "act"]]})
+    assert content["ages"] == {"age": 0} and content["workload"] == [["age", "act"]]
+    assert content["ties"] == {"act": ["visits"], "visits": ["act"]}
+    card = facts()
+    card["content"], card["given"] = content, {"special_categories": "act: health"}
+    page = render_statement(card)
+    assert "By the schema age may hold ages from 0: ask whether minors are among them." in answer(page, 5)
+    assert "Tied by a rule or formula of the schema to act: visits: ask whether these are" in answer(page, 4)
+    assert "Tied by a rule or formula" in text_of(render_sheet(card))
+    closely = "Measured most closely: sick (the target); age with act (the workload): are these what the purpose asks?"
+    assert f"{closely} Columns handed over: 6; does the purpose need each (GDPR, Art. 5(1)(c))?" in text_of(page)
+    columns = text_of(render_card(card)).partition("What is in it")[2].partition("The target is")[0]
+    assert "actcategoricalspecial category, as declared" in columns and "sickcategoricaltarget" in columns
+    assert "visitsintegertied by a rule or formula to act, declared special" in columns
+    card["given"] = {"special_categories": "act and visits: health", "minors": "None: all were 18 or older"}
+    page = render_statement(card)
+    assert "Tied by" not in page and "from 0: ask whether that agrees." in answer(page, 5)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from scipy.special import ndtr
 
+from dpmodels import amounts
 from dpmodels.accounting.calibration import gaussian_epsilon
 from dpmodels.accounting.events import EVENT, GaussianEvent, leaves
-from dpmodels.accounting.meaning import guesses_of_budget, in_words, probability_beyond
+from dpmodels.accounting.meaning import probability_beyond
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.manifest import CARD
@@ -177,15 +178,17 @@ def test_the_data_sheet_says_what_the_report_says_rows_are_for_and_not_for() -> 
 
 def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -> None:
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
-    both = r"at most [\d.]+ % of cases by this noise; at most [\d.]+ % of cases by ε and δ alone"
+    both = r"at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
     assert f"learns no more of one unit than this table says. For whoever knows all else, {heads}" in said
-    assert re.search(
-        rf"one record is there is won in {both} {both} at most 99.4 % of cases by ε and δ alone Best attacker; a coin",
-        said,
-    )
+    assert re.search(rf"one record is there is won in {both} Best attacker, δ counted in; a coin", said)
+    by_noise = r"By the noise that was drawn one is won in at most [\d.]+ % of cases by these files; in at most [\d.]+"
+    assert re.search(rf"{by_noise} % of cases by all the account paid for; on 2, 3 or 5 records", said)
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
-    assert said.count("To be quoted") == 1 and "To be quoted, as the largest. 2ε" in said
+    only = "To be quoted only if each person has one record, and else a row below. 2ε"
+    assert said.count("To be quoted") == 1 and only in said
+    for steps, number in ((4, 2), (6, 3), (10, 5)):
+        assert re.search(rf"with {number} records [\d.]+ % at most .* {steps}ε, and a larger δ", said)
     assert "by all the account" not in alone and "if its whole cap is spent" in alone
 
 
@@ -407,15 +410,17 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
     bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
-    guess = "guess of 10 % on a value of somebody who is known to be there, such as in column sick, becomes"
+    known = "somebody with one record who is known to be there"
+    guess = f"guess of 10 % on a value of {known}, such as in column sick, becomes"
     assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
-    assert bet in statement and f"{guess} 45.1 %" in statement and "is won in" not in others[1]
+    assert "one is won in at most 55.4 % of cases by these files" in statement and "is won in" not in others[1]
+    assert f"{guess} 45.1 %" in statement and "a value of somebody with one record becomes" in others[1]
     tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
     assert tiles == ["55.4 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
     card["meaning"]["odds_factor"] = None
     assert "such as in column sick, may become nearly any, and" in text_of(render_sheet(card))
     assert (
-        "2ε: two steps apart. Odds rise by a factor of more than a million, which is next to no limit More:"
+        "2ε: two steps apart. Odds rise by a factor of more than a million, which is next to no limit The same of"
         in text_of(render_statement(card))
     )
     card["hand_off"]["adjacency"] = "replace_one"
@@ -446,7 +451,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "signed by one key. The operator declares as their maker: “A. Peeters, data steward”."
+        "conflict of interests). The operator declares as their maker: “A. Peeters, data steward”."
     )
     assert (
         said.count("declares as their maker") == 1
@@ -600,7 +605,7 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     assert links == ["statement.html", "data-sheet.html", "model-card.html"]
     assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])
     assert 'href="statement' not in unlinked(page) and ">statement.html" not in unlinked(page)
-    assert "statement.html (the purpose held against hard limits, what protects" in unlinked(
+    assert "statement.html (hard limits to compare with the purpose, what protects" in unlinked(
         page
     ) and 'href="#budget"' in unlinked(page)
 
@@ -642,18 +647,19 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     said = text_of(render_statement(card))
     events = [EVENT.validate_python(one) for charge in card["hand_off"]["charges"] for one in charge["events"]]
     mu = math.sqrt(sum(one.noise_multiplier**-2 for one in leaves(events)))
-    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5, 12)]
-    asked = "If one person has 2, 3, 5 or 12 records, an even bet on whether these are there is won in at most"
-    assert f"{asked} {wins[0]}, {wins[1]}, {wins[2]} or {wins[3]} of cases, by this noise." in said
-    value = "A guess of 10 % on a value that all of them share becomes"
-    assert f"{value} {after_at_worst(math.exp(10 * float(card['hand_off']['epsilon'])))} at most or nearly any" in said
+    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5)]
+    asked = "on 2, 3 or 5 records of one person in at most"
+    assert f"{asked} {wins[0]}, {wins[1]} or {wins[2]}." in said
+    epsilon = float(amounts.spent(card["hand_off"]["epsilon"]))
+    for number in (2, 3, 5):
+        after = after_at_worst(math.exp(2 * number * epsilon))
+        assert f"The same of somebody with {number} records {after} at most" in said
     assert "the most unusual record too, and not for a person with several" in said
     card["hand_off"]["charges"][0]["events"].append({"kind": "pure", "epsilon": 0.1})
-    epsilon = float(card["hand_off"]["epsilon"])
-    assert f"{asked} {in_words(guesses_of_budget(2 * epsilon, 1e-4))[:3]}" in text_of(render_statement(card))
-    assert "of cases, by so many times ε alone." in text_of(render_statement(card))
+    assert asked not in text_of(render_statement(card)) and "with 2 records" in text_of(render_statement(card))
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
-    assert "If one person has 2" not in text_of(render_statement(card))
+    assert "with 2 records" not in text_of(render_statement(card))
+    assert "To be quoted, as the largest." in text_of(render_statement(card))
 
 
 @pytest.mark.parametrize("folder", EVERY, ids=lambda folder: folder.name)

@@ -75,10 +75,13 @@ def test_a_card_names_all_columns_of_what_rows_may_and_may_not_be_used_for() -> 
     named = " ".join([*uses["good"], *uses["care"], *uses["never"]])
     assert all(name in named for name in names) and not re.search(r"\d more(?! pair)", named)
     card = json.loads((REPORT.parent / "model-card.json").read_text())
-    card["quality"] |= {"avoid": {f"{name} of {60 * 'x'}": ["mean"] for name in names}}
-    assert "which model-card.html names" not in text_of(render_sheet(card)) and f"{names[-1]} of xxx" in render_sheet(
-        card
-    )
+    long = [f"{name} of {60 * 'x'}" for name in names]
+    earlier = {**card, "quality": {**card["quality"], "avoid": {name: ["mean"] for name in long}}}
+    del earlier["quality"]["marked"]
+    sheet = render_sheet(earlier)
+    assert "which model-card.html names" not in text_of(sheet) and f"{names[-1]} of xxx" in sheet
+    card["quality"]["marked"] = {"means, totals": {"bad": dict.fromkeys(long, "not known")}}
+    assert re.search(rf"not to be used: {names[0]} of x+, .* and \d+ more", text_of(render_sheet(card)))
 
 
 def test_a_derived_column_is_warned_of_whose_mean_noise_leaves_open_or_may_put_far_off() -> None:

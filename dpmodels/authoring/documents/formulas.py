@@ -39,6 +39,12 @@ GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """What follows a formula and changes it, as in `fee + fare, less the discount`."""
+LESS = re.compile(
+    r",\s+(?:and |und |et |y )?(?:less|minus|abzüglich|moins|menos)\s+"
+    r"(?:(?:the|an?|der|des|dem|le|la|une?|el)\s+)?(?P<word>\w+)(?=\s*(?:[;.,(]|$))",
+    re.IGNORECASE,
+)
+PERCENT = re.compile(r"\b(?:pct|percent|per cent|prozent|pour ?cent|por ciento)\b|%", re.IGNORECASE)
 SEVERAL = 2  # operands of a formula
 COUNTS = {
     1: "one|ein|eine|einer|un|une|una",
@@ -81,10 +87,14 @@ def with_formulas(columns: Columns) -> Columns:
     formulas = {
         name: ""
         if one.derived
-        else formula_in(one.description, name, names_known, nights) or tariff_in(name, columns, states, nights)
+        else formula_in(one.description, name, names_known, nights)
+        or _with_discount(one.description, name, columns)
+        or tariff_in(name, columns, states, nights)
         for name, one in columns.items()
     }
-    decimals = {name: one.decimals or 0 for name, one in columns.items()}
+    decimals = {
+        name: one.decimals or CENTS * ("round(" in formulas[name] and is_paid(one)) for name, one in columns.items()
+    }
     for _ in range(SEVERAL):  # a sum in words is of columns that words say too
         read = {name for name, formula in formulas.items() if formula or columns[name].derived}
         for name, one in ((name, spoken_in(name, columns, read)) for name in columns if name not in read):
@@ -112,6 +122,18 @@ def _circular(follows: Mapping[str, Collection[str]]) -> set[str]:
     for _ in follows:
         reached = {name: others.union(*(reached.get(one, ()) for one in others)) for name, others in reached.items()}
     return {name for name, others in reached.items() if name in others}
+
+
+def _with_discount(words: str, name: str, columns: Columns) -> str:
+    """Return a formula less a discount that words name behind it, in percent of it or an amount; empty without one."""
+    if (match := LESS.search(words)) is None:
+        return ""
+    formula = formula_in(words[: match.start()], name, columns)
+    discount = _column(match["word"], [one for one in columns if one != name])
+    if not formula or not discount or discount in names_in(formula):
+        return ""
+    in_percent = PERCENT.search(f"{discount.replace('_', ' ')} {columns[discount].description}") is not None
+    return f"{formula} - round(({formula}) * {discount}) / 100" if in_percent else f"{formula} - {discount}"
 
 
 def _adds_money(formula: str, columns: Columns) -> bool:

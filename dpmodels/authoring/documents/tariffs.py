@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from dpmodels.authoring.documents.spans import NIGHTS
-from dpmodels.authoring.documents.states import State, States
+from dpmodels.authoring.documents.states import EMPTY_WORDS, State, States
 from dpmodels.authoring.facts import Columns, Facts
 from dpmodels.authoring.headings import folded
 from dpmodels.contract.derivation.tariff import written_table
@@ -28,6 +28,12 @@ BY_VALUE = (
     re.compile(rf"(?:^|[,;:(]\s*){PRICE}\s+(?:for|für|bei|pour|para)\s+([^\W\d](?:[\w -]*[^\W_])?)(?=\s*(?:[,;.)]|$))"),
 )
 """A category with its number, in either order: `basic 0.342, green 0.368` and `80 for public, 70 for private`."""
+BY_VALUES = re.compile(
+    rf"{PRICE}\s+(?:%\s*)?(?:for|in|für|bei|im|in der|pour|en|para)\s+(?P<words>[^\W\d][^\d.;,()]*)", re.IGNORECASE
+)
+OR_ELSE = re.compile(rf"{PRICE}\s+(?:otherwise|else|for (?:all )?others|sonst|sinon|si no)", re.IGNORECASE)
+AND, CLAUSE = re.compile(r"\s+(?:and|or|und|oder|et|ou|y|o)\s+"), re.compile(r"[;,()\n]\s*|\s*:\s+|[.!](?:\s|$)")
+PLURAL, SEVERAL = ("", "s", "es", "e", "n", "en"), 2
 COMMA = re.compile(r",\s+(?![^()]*\))")
 
 
@@ -65,7 +71,44 @@ def _number_by_value(column: str, columns: Columns) -> str:
         values = [str(value) for value in one.values or ()]
         if name != column and len(values) > 1 and name.isidentifier() and {*map(folded, values)} == {*stated}:
             return written_table(name, {value: stated[folded(value)] for value in values})
+    return _number_by_values(column, columns)
+
+
+def _number_by_values(column: str, columns: Columns) -> str:
+    """Return the table of numbers that a description gives for values in the plural, or for all others; empty without.
+
+    `1.50 for single trips, 0 for subscribers and day passes`, and `70 for a consultation, 60 otherwise`.
+    """
+    stated, other = dict[str, str](), ""
+    for clause in CLAUSE.split(columns[column].description):
+        if match := ELSE.fullmatch(clause.strip()) or OR_ELSE.fullmatch(clause.strip()):
+            other = match["price"]
+        elif match := BY_VALUES.fullmatch(clause.strip()):
+            stated |= {_bare(one): match["price"] for one in AND.split(match["words"])}
+    for name, one in columns.items():
+        values = [str(value) for value in one.values or ()]
+        if name == column or len(values) < SEVERAL or not name.isidentifier() or len(stated) < 1 + (not other):
+            continue
+        named = {value: [word for word in stated if _is_called(word, value)] for value in values}
+        words = [word for several in named.values() for word in several]
+        if sorted(words) == sorted(stated) and (other or all(named.values())):
+            return written_table(name, {v: _number(stated[w[0]] if w else other) for v, w in named.items()})
     return ""
+
+
+def _bare(words: str) -> str:
+    """Leave out of words those before the first that say nothing, such as an article."""
+    rest = words.strip().casefold().split()
+    while len(rest) > 1 and rest[0] in EMPTY_WORDS:
+        rest.pop(0)
+    return " ".join(rest)
+
+
+def _is_called(words: str, value: str) -> bool:
+    """Tell whether words are a value, perhaps in the plural or with a noun behind it."""
+    plain = value.casefold()
+    first, _, noun = words.removeprefix(plain).partition(" ")
+    return words.startswith(plain) and first in PLURAL and " " not in noun
 
 
 def _prices(first: re.Match[str], others: list[str], column: str, columns: Columns, states: States) -> str:

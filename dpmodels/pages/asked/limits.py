@@ -15,12 +15,16 @@ LINKED = "linking these rows with other files about the same people: no row is a
 SMALL = "groups of few rows{such_as}: noise and fit hide what these differ by, or make it up"
 RARE = "rare {what}: that one is there, or is not there, proves nothing"
 MARKED = "what report.html marks ✗, or lists as not to be used: {marks}"
+NOT_FOR = "what report.html lists as “Not for” besides: {clauses}"
+UNSTATED = "means by group that report.html does not state, or states pale"
 MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 """How headings of a report begin."""
 BY_GROUP = "means by group, as report.html states them and not as these rows give them"
+MOST_LETTERS = 240
+"""Letters of a clause for which a statement has room, names in it among them."""
 SHORT = {"by itself": "shares and quantiles"}
 """What headings of a report are called where none stands above them."""
-MOST_COLUMNS, MOST_GROUPS = 6, 3
+MOST_COLUMNS, MOST_GROUPS = 5, 3
 TERMS = {
     "hold": "hold",
     "in some groups": "hold but for the pale groups",
@@ -43,16 +47,26 @@ def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
     groups = [f"{cut(name)} ({cut(', '.join(labels))})" for name, labels in quality.get("pale", {}).items()]
     such_as = f", such as {listed(groups, MOST_GROUPS)}" if groups else ""
     rare = RARE.format(what="classes" if about == "images" else "combinations of values")
-    marked = _marked(quality)
+    marked = [*_marked(quality), *_not_for(quality)]
     if marked and not names_marked:
         marked = [MARKED.format(marks="which these are stands below")]
     return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
 
 
+def _not_for(quality: Facts) -> list[str]:
+    """Name what a report lists as not to be used and marks nowhere; nothing of cards of earlier versions."""
+    if not (clauses := quality.get("not_for", ())):
+        return []
+    whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
+    unstated = [UNSTATED] if "group_means" in quality else []
+    return [NOT_FOR.format(clauses="; ".join([*whole, *unstated]))]
+
+
 def _marked(quality: Facts) -> list[str]:
     """Name what a report marks as of no use, by what is asked of it; nothing where it marks none."""
     bad = {title: [*map(cut, marks["bad"])] for title, marks in _marks(quality).items() if "bad" in marks}
-    lost = {what: [*map(cut, names)] for what, names in quality.get("moments", {}).items()}
+    moments = {} if "not_for" in quality else quality.get("moments", {})
+    lost = {what: [*map(cut, names)] for what, names in moments.items()}
     every = [
         f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {listed(names, MOST_COLUMNS)}"
         for title, names in (bad | lost).items()
@@ -68,6 +82,20 @@ def _marks(quality: Facts) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """Return the marks of the columns; cards up to page layout 24 have none."""
     marks: Mapping[str, Mapping[str, Mapping[str, str]]] = quality.get("marked", {})
     return marks
+
+
+def measured_in_words(content: Facts) -> str:
+    """Ask whether what is measured most closely, and each column, is what the purpose needs; empty without columns."""
+    columns = content.get("columns", ())
+    if not columns:
+        return ""
+    asked = [f"{cut(one)} with {cut(other)}" for one, other in content.get("workload", ())]
+    pairs = listed(asked, MOST_COLUMNS) if asked else ""
+    closely = [f"{cut(content['target'])} (the target)"] if content.get("target") else []
+    closely += [f"{pairs} (the workload)"] if pairs else []
+    said = f"{'; '.join(closely)}: are these what the purpose asks?" if closely else "no column above the others."
+    needed = "does the purpose need each (GDPR, Art. 5(1)(c))?"
+    return f"Measured most closely: {said} Columns handed over: {len(columns)}; {needed}"
 
 
 def means_in_words(quality: Facts) -> list[tuple[str, str]]:

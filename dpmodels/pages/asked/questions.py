@@ -3,14 +3,17 @@
 An answer repeats what the sheets say, or says that nobody declared it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.asked.risk import risks
+from dpmodels.pages.asked.several import bets_by_noise
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
+from dpmodels.pages.figures.named import listed
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
-from dpmodels.pages.risk import risks
 
 AT_MOST = "For whoever knows all else, rounded up"
 THIS_ACCOUNT = "by all the account paid for"
@@ -38,11 +41,14 @@ ROLES = (
     ),
     (
         "Officer",
-        "signs by a key what may be spent, if the account names one, and that these files may leave; who may only "
-        "advise (Art. 39) leaves both to the controller",
+        "signs by a key what may be spent, if the account names one, and that these files may leave (answer 6)",
     ),
 )
 """Who is who on all pages."""
+ADVISERS = (
+    "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
+    "who watches over it (Art. 38(6), conflict of interests). "
+)
 STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
@@ -56,13 +62,14 @@ Accounts = Sequence[Mapping[str, Any]]
 class Answer:
     """A question, its answer, the places where more is said, as words and links within the folder, and a table.
 
-    ``rows`` are below the answer, the first of them headings.
+    ``rows`` are below the answer, the first of them headings, and ``note`` below them.
     """
 
     question: str
     text: str
     more: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
 
 
 def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
@@ -70,7 +77,7 @@ def answers(facts: Facts, accounts: Accounts) -> list[Answer]:
     words = words_of(facts)
     return [
         _protected(facts, words),
-        _at_worst(words, accounts),
+        _at_worst(facts, words, accounts),
         _unprotected(facts),
         _special(facts),
         _ground(facts),
@@ -98,7 +105,7 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
     return Answer("Who is protected, and from whom?", text, more)
 
 
-def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
+def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Answer:
     first = accounts[0] if accounts else {}
     of_all = first.get("all") if first.get("charges") else None
     of_cap = first.get("of_cap")
@@ -110,7 +117,7 @@ def _at_worst(words: Mapping[str, Any], accounts: Accounts) -> Answer:
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
     text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says."
-    return Answer("What could somebody learn at worst?", text, more, rows)
+    return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -165,20 +172,39 @@ def _special(facts: Facts) -> Answer:
         )
     text = f"The operator declared neither {which}. Nacre never guesses it{names}{_ask(facts)}."
     if declared:
-        text = _declares(declared, "as special categories", "")
+        text = " ".join([_declares(declared, "as special categories", ""), *tied_in_words(declared, facts["content"])])
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
+
+
+def tied_in_words(declared: str, content: Facts) -> list[str]:
+    """Name what rules or formulas tie to each column that is declared to be special, and is not declared with it."""
+    ties = {name: others for name, others in content.get("ties", {}).items() if is_named(name, declared)}
+    others = {name: [one for one in some if not is_named(one, declared)] for name, some in ties.items()}
+    tied = [f"to {cut(name)}: {listed([*map(cut, some)])}" for name, some in others.items() if some]
+    return [f"Tied by a rule or formula of the schema {'; '.join(tied)}: ask whether these are declared too."][
+        : len(tied)
+    ]
+
+
+def is_named(name: str, words: str) -> bool:
+    """Tell whether words that are declared name a column."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) is not None
 
 
 def _ground(facts: Facts) -> Answer:
     given = facts["given"]
     minors = given.get("minors")
+    least_ages = facts["content"].get("ages", {})
+    ages = ", ".join(f"{cut(name)} may hold ages from {least}" for name, least in least_ages.items())
+    ask = "whether that agrees" if minors else "whether minors are among them"
     parts = [
         PURPOSE if given.get("purpose") else _declares("", "", "a purpose"),
         _declares(given.get("legal_basis"), "this legal basis", "a legal basis"),
         _declares(given.get("subjects"), "whose data it is", "whose data it is"),
         _declares(minors, "of children among them", f"whether {VULNERABLE} are among them"),
-        "" if minors else "Nacre cannot know it, since no column's type says it.",
+        "" if minors else "Nacre cannot know it.",
+        f"By the schema {ages}: ask {ask}." if ages else "",
     ]
     question = "For what purpose, on what legal basis, and are there children among the people?"
     return Answer(question, " ".join(filter(None, parts)), (_MADE, ("To obtain", f"{STATEMENT}#obtain")))
@@ -211,7 +237,7 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
         "officer.sig beside them: nacre verify FOLDER reads it, with its day, and without that file nobody took it. "
     )
     text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
-    text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
+    text += ADVISERS + _declares(facts["given"].get("signer"), "as their maker", "who made the files")
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -304,7 +330,7 @@ def _checks(facts: Facts) -> Answer:
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 
-PURPOSE = "The declared purpose stands above, held against what these rows are not good for."
+PURPOSE = "The declared purpose stands above. Limits are printed beside it; nobody compared them."
 VULNERABLE = "children or other vulnerable people"
 _MADE = ("What the files are", f"{STATEMENT}#made")
 

@@ -1,4 +1,4 @@
-"""What holds for somebody with several records where the unit is one record: epsilon, delta, bets and guesses.
+"""What holds for somebody with several records where the unit is one record: epsilon and delta, and even bets.
 
 Privacy: reckoned of a manifest's events and budget.
 """
@@ -11,69 +11,71 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
-from dpmodels.pages.card_words import NEARLY_ANY, REPLACED, after_at_worst, is_record
+from dpmodels.pages.asked.risk import RECORDS
+from dpmodels.pages.card_words import REPLACED, is_record
 from dpmodels.pages.page import short_up
 
-RECORDS = (2, 3, 5, 12)
-"""Records of one person of which a statement says what they mean."""
-FEW = (2, 3)
-"""Those of which it says what epsilon and delta they have."""
-MANY_RECORDS = (5, 12)
-"""Those of which it says what becomes of a guess on a value."""
+Facts = Mapping[str, Any]
 
 
-def several_records(facts: Mapping[str, Any]) -> str:
-    """Say how often the best attacker is right on somebody with a few records; empty where a unit is no record."""
-    hand_off = facts["hand_off"]
-    if not is_record(hand_off) or hand_off["clients"] or not hand_off["charges"]:
-        return ""
-    events = [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
-    epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
-    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
-    by = "by this noise" if only_gaussians(events) else "by so many times ε alone"
-    bets = (
-        f"If one person has {_either(map(str, RECORDS))} records, an even bet on whether these are there is won in at "
-    )
-    bets += f"most {_either(shares)} of cases, {by}."
-    return f"{_group_privacy(hand_off)} {bets} {_values_of_records(epsilon, hand_off['adjacency'] == REPLACED)}"
-
-
-def _group_privacy(hand_off: Mapping[str, Any]) -> str:
-    """Say which epsilon and delta hold for somebody with two or three records, k steps apart, and how they grow.
+def several_records(facts: Facts) -> str:
+    """Say which epsilon and delta hold for somebody with a few records, k steps apart, and how they grow.
 
     P(a) <= e^epsilon P(b) + delta, used k times, gives k epsilon, and delta times 1 + e^epsilon + .. + e^((k-1)
-    epsilon).
+    epsilon). Empty where a unit is no record.
     """
+    hand_off = facts["hand_off"]
+    if not _has_events_of_records(hand_off):
+        return ""
     epsilon, delta = Decimal(hand_off["epsilon"]), hand_off["delta"]
     some = list[str]()
-    for number in FEW:
+    for number in RECORDS:
         of_delta = f" and δ = {short_up(delta_of_records(float(epsilon), delta, number))}" if delta else ""
-        some.append(f"{number} records ε = {amounts.spent(number * epsilon)}{of_delta}")
+        some.append(f"with {number} records ε = {amounts.spent(number * epsilon)}{of_delta}")
     grows = "k records: k·ε" + ", and δ·(e^(k·ε) - 1) / (e^ε - 1)" * bool(delta)
     public = "How many records there are is public. " * (hand_off["adjacency"] == REPLACED)
     known = f"{public}Nacre cannot know whether one person has several records."
-    return f"{known} At worst a person has with {' and with '.join(some)} ({grows})."
+    return f"{known} At worst a person has {', '.join(some[:-1])} and {some[-1]} ({grows}): answer 2."
+
+
+def bets_by_noise(facts: Facts, words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> str:
+    """Say how often even bets are won by the noise that was drawn, beside bounds for any noise; empty if no rarer."""
+    said = list[str]()
+    if words["cases"] != words["guesses_of_budget"]:
+        said.append(f"in {words['cases']} by these files")
+    if of_all and of_all["of_noise"] and of_all["cases"] != of_all["guesses_of_budget"]:
+        said.append(f"in {of_all['cases']} by all the account paid for")
+    if several := _bets_of_several(facts):
+        said.append(several)
+    if not said:
+        return ""
+    return (
+        f"Bets above hold for any noise that keeps ε and δ. By the noise that was drawn one is won {'; '.join(said)}."
+    )
+
+
+def _bets_of_several(facts: Facts) -> str:
+    """Say how often the best attacker is right on somebody with a few records; empty where noise does not tell it."""
+    hand_off = facts["hand_off"]
+    if not _has_events_of_records(hand_off):
+        return ""
+    events = [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
+    if not only_gaussians(events):
+        return ""
+    epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
+    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
+    return f"on {_either(map(str, RECORDS))} records of one person in at most {_either(shares)}"
+
+
+def _has_events_of_records(hand_off: Facts) -> bool:
+    """Tell whether the unit is a record, and what was released of records is known."""
+    return bool(is_record(hand_off) and not hand_off["clients"] and hand_off["charges"])
 
 
 def delta_of_records(epsilon: float, delta: float, records: int) -> float:
     """Return the delta at worst of somebody with so many records, by which epsilon is as many times as large."""
     steps = [min(epsilon * step, 700.0) for step in range(records)]
     return min(1.0, delta * math.fsum(map(math.exp, steps))) if delta else 0.0
-
-
-def _values_of_records(epsilon: float, replaced: bool) -> str:
-    """Say what a guess on a value becomes of somebody with a few records, by k or 2 k times epsilon.
-
-    Where neighbors have a record or lack it, other values of k records are 2 k steps away.
-    """
-    odds = [steps * epsilon * (1 if replaced else 2) for steps in MANY_RECORDS]
-    after = [after_at_worst(math.exp(min(one, 100.0))) or NEARLY_ANY.removeprefix("may become ") for one in odds]
-    both = [one if one.startswith("nearly") else f"{one} at most" for one in after]
-    return (
-        f"A guess of 10 % on {'what is true of them' if replaced else 'a value that all of them share'} becomes "
-        f"{' or '.join(both)} where they are {' or '.join(map(str, MANY_RECORDS))}, but for a δ that grows "
-        f"too, by so many times {'' if replaced else 'twice '}ε."
-    )
 
 
 def _either(words: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.named import listed
-from dpmodels.pages.figures.open_means import supposes_thinning_out
+from dpmodels.pages.figures.open_means import DOUBTED, supposes_thinning_out
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
@@ -33,6 +33,8 @@ FAR = 1.0
 FEW, MOST_DOUBTED = 0.05, 3
 """Part of the rows that groups may hold whose means are not to be relied on, for those of a pair to be good; and so
 many of these that are named."""
+SPECK = 3
+"""Times that an axis of several pictures is as long as one picture needs, from which on that has one of its own."""
 FINE = 1000
 """Parts of an axis of which a figure that is less than one is written as 0."""
 NONE_APART = "; no two groups differ for certain"
@@ -85,16 +87,21 @@ def means_told_apart(
         yield f"means of groups as the report states them, not those of the rows{terms}: {named(apart)}"
 
 
-def are_apart(groups: Sequence[Facts], pairs: int = 1) -> bool:
+def are_apart(groups: Sequence[Facts], pairs: int = 1, on_terms: bool = False) -> bool:
     """Tell whether the intervals of two means do not meet, widened as so many ``pairs`` of columns need (Bonferroni).
 
-    It is looked at groups of which nothing speaks against the mean.
+    It is looked at groups of which nothing speaks against the mean, or nothing but that it holds ``on_terms``.
     """
-    relied = [one for one in groups if not one["reason"] and one["released"] is not None]
+    relied = [one for one in groups if not _is_pale(one, on_terms) and one["released"] is not None]
     compared = max(len(relied) * (len(relied) - 1) // 2 * pairs, 1)
     wider = NormalDist().inv_cdf(1 - 0.025 / compared) / NormalDist().inv_cdf(0.975)
     highest = max((one["released"] - wider * one["within"] for one in relied), default=0.0)
     return bool(highest > min((one["released"] + wider * one["within"] for one in relied), default=0.0))
+
+
+def _is_pale(group: Facts, on_terms: bool) -> bool:
+    """Tell whether something speaks against the mean of a group, beside the terms that a picture says."""
+    return bool(group["reason"]) and not (on_terms and group["reason"] == DOUBTED)
 
 
 def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[tuple[str, str], Figure]:
@@ -113,9 +120,7 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
         for some in (others[:TABLES], others[TABLES:])
     ]
     return {
-        (one["column"], one["by"]): _drawn(
-            one, columns[one["column"]], _axis([each for each in some if each["column"] == one["column"]])
-        )
+        (one["column"], one["by"]): _drawn(one, columns[one["column"]], _scale(one, some))
         for some in ([every[pair] for pair in asked if pair in every], *in_order)
         for one in some
     }
@@ -151,6 +156,13 @@ def _shown(means: Facts) -> list[Facts]:
     return [one for one in means["groups"] if one in order]
 
 
+def _scale(means: Facts, some: Sequence[Facts]) -> tuple[float, float]:
+    """Return the axis of all means of a column, or that of these alone where they would be a speck on it."""
+    low, high = _axis([one for one in some if one["column"] == means["column"]])
+    least, most = _axis([means])
+    return (low, high) if high - low <= SPECK * (most - least) else (least, most)
+
+
 def _axis(of_column: Sequence[Facts]) -> tuple[float, float]:
     """Return between what the axis of means lies: with what they are within, up to so far beyond all of them."""
     groups = [group for means in of_column for group in _shown(means)]
@@ -168,13 +180,15 @@ def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
     shown = _shown(means)
     known = [one for one in shown if one["released"] is not None]
-    relied = [one for one in known if not one["reason"]] or known
+    on_terms = supposes_thinning_out(column)
+    relied = [one for one in known if not _is_pale(one, on_terms)] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
-    note += f", {IF_THIN}" * supposes_thinning_out(column)
-    note += NONE_APART * (len(relied) > 1 and not are_apart(groups))
+    note += f", {IF_THIN}" * on_terms
+    note += NONE_APART * (len(relied) > 1 and not are_apart(groups, on_terms=on_terms))
     rows = tuple(_row(one, column) for one in means["groups"])
-    drawn = _picture(title, shown, column, axis)
+    pale = [place for place, one in enumerate(shown) if _is_pale(one, on_terms)]
+    drawn = _picture(title, shown, column, axis, pale)
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
     return Figure(title, note, drawn, HEADER, rows, more)
 
@@ -203,7 +217,9 @@ def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
     return released, within, "" if group["synthetic"] is None else amount(column, group["synthetic"], off)
 
 
-def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[float, float]) -> Any:
+def _picture(
+    title: str, groups: Sequence[Facts], column: Facts, axis: tuple[float, float], pale: Collection[int]
+) -> Any:
     """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
     known = [one for one in groups if one["released"] is not None]
     low, high = axis
@@ -218,7 +234,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[flo
     parts = [words(WIDTH - FIGURE, NAME, "released", "end"), words(WIDTH, NAME, "synthetic", "end", "second")]
     lines = [18.0 + LINE * index + NAME + ABOVE for index in range(len(groups))]
     parts.append(path("axis", (f"M{number(x(middle))} {number(y - 2)}v{number(THICK + 4)}" for y in lines)))
-    for one, y in zip(groups, lines, strict=True):
+    for place, (one, y) in enumerate(zip(groups, lines, strict=True)):
         shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
         released, within, synthetic = _written(shown, column)
         label = called(one["labels"])
@@ -229,7 +245,7 @@ def _picture(title: str, groups: Sequence[Facts], column: Facts, axis: tuple[flo
             box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
         ]
         if one in known:
-            kind = "bar rest" if one["reason"] else "bar"
+            kind = "bar rest" if place in pale else "bar"
             parts += [box(x(one["released"]) - HALF, y, 2 * HALF, THICK, kind), _whisker(one, y + THICK / 2, x)]
         if one["synthetic"] is not None:
             parts.append(path("mark", (f"M{number(x(one['synthetic']))} {number(y - 2)}v{number(THICK + 4)}",)))

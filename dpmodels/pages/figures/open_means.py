@@ -25,6 +25,8 @@ FAR_MEAN = (
 )
 THIN_OUT = "values thin out, becoming rarer towards the largest possible one as wages do"
 """On what terms figures that noise leaves open hold, as whoever knows the values may judge."""
+DOUBTED = "what the report warns of the column's mean of all rows holds for it too"
+"""Why a mean of a group is not to be taken at face value that holds on these terms."""
 UNLESS = "not known, unless their values thin out, and then as the report states"
 AS_STATED = "means by group as the report states them"
 """What is of use of a column whose mean of all rows is too far off."""

@@ -19,7 +19,7 @@ from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.derivation.tariff import is_placed
-from dpmodels.contract.formula import moment_of, names_in, reckon
+from dpmodels.contract.formula import is_whole, moment_of, names_in, reckon
 from dpmodels.pages.glance import unresolved
 from dpmodels.report.numbers import FAR, NOTABLE, OPEN
 from dpmodels.statistics.digits import beside
@@ -109,11 +109,15 @@ def counted_mean(
     known: dict[str, Any] = {"mean": {"estimate": beside(estimate, error), "expected_error": _in_three(error)}}
     known["mean"] |= {"synthetic": beside(made, error), "synthetic_stddev": _in_three(stddev)}
     if copy:
-        return known | of_copy(operands[0])
-    if reached <= NOTABLE * error:
+        said = of_copy(operands[0])
+        if said.get("unseen", {}).get("open"):
+            known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
+        return known | said
+    are_open = any(map(is_open, operands))
+    if reached <= NOTABLE * error and not are_open:
         return known
     widened = [beside(max(ends[0] - error, low), error), beside(min(ends[1] + error, high), error)]
-    if reached > max(OPEN * error, abs(estimate)):
+    if are_open or reached > max(OPEN * error, abs(estimate)):
         known["mean"] |= {"expected_error": None, "expected_error_if_thinning_out": _in_three(error)}
         return known | {"unseen": {"means": widened, "open": True}}
     return known | {"unseen": {"means": widened} | ({"far": True} if reached > FAR * error else {})}
@@ -124,9 +128,15 @@ def of_copy(copy: Mapping[str, Any]) -> dict[str, Any]:
 
     They have the same values in every row, so what a report says of the one holds for the other.
     """
-    unseen = {key: copy["unseen"][key] for key in ("means", "far") if key in copy.get("unseen", {})}
+    unseen = {key: copy["unseen"][key] for key in ("means", "far", "open") if key in copy.get("unseen", {})}
     of_quantile = {key: copy["p99"][key] for key in ("estimate", "expected_error")} if _is_known(copy, "p99") else {}
     return ({"unseen": unseen} if "means" in unseen else {}) | ({"p99": of_quantile} if of_quantile else {})
+
+
+def is_open(one: Mapping[str, Any]) -> bool:
+    """Tell whether noise leaves a mean open, which is stated for values that thin out."""
+    is_cut = "clipped" in one or "discovered_bounds" in one
+    return "expected_error_if_thinning_out" in one.get("mean", {}) and "open" in one.get("unseen", {}) and not is_cut
 
 
 def _is_known(one: Mapping[str, Any], figure: str) -> bool:
@@ -134,8 +144,10 @@ def _is_known(one: Mapping[str, Any], figure: str) -> bool:
 
 
 def _is_exact(column: Derived, columns: Mapping[str, Any]) -> bool:
-    """Tell whether rounding changes nothing of a formula of listed values, such as prices that it looks up."""
+    """Tell whether rounding changes nothing of a formula of whole numbers, or of listed values such as prices."""
     operands = [columns[name] for name in column.operands]
+    if column.dtype == "int64" and is_whole(str(column.formula), columns):
+        return True
     if column.round is None or not all(isinstance(one, Discrete) for one in operands):
         return False
     if math.prod(len(one.keys) for one in operands) > MOST_COMBINATIONS:
@@ -190,7 +202,7 @@ def has_counted_mean(
         and math.isfinite(sum(map(abs, reach(column.formula, columns))))
         and {one["name"] for one in counted} == names
         and not any(getattr(columns[name], "outside", "") in CHANGED for name in names)
-        and all(_is_stated(one, "mean") for one in counted if "mean" in one)
+        and all(_is_stated(one, "mean") or is_open(one) for one in counted if "mean" in one)
         and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in counted)
     )
 

@@ -201,7 +201,7 @@ def _mean(
     """Return what is said of a mean by counts, of a column that is counted beside by what is said of that."""
     copy = copy_of(name, local)
     beside: Facts = next((one["mean"] for one in columns if one["name"] == copy and "mean" in one), {})
-    error = beside.get("expected_error")
+    error = beside.get("expected_error") or beside.get("expected_error_if_thinning_out")
     known = counted_mean(column, local, columns, (beside["estimate"], error), drawn, copy) if error else {}
     if not known and has_counted_mean(column, local, columns) and (mean := mean_of(name)):
         return counted_mean(column, local, columns, mean, drawn)

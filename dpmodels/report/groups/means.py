@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dpmodels.contract.columns import Derived, Discrete, copy_of
 from dpmodels.errors import Unsuitable
+from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.report.groups.cells import TOTALS, apart
 from dpmodels.report.numbers import STANDS
 
@@ -36,7 +37,6 @@ WIDE = "its interval spans the means of all counted ranges: name both columns in
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
-DOUBTED = "what the report warns of the column's mean of all rows holds for it too"
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean of a group is not to be taken at face value."""
 UNKNOWN = (DROWNED, BEYOND)

@@ -1,46 +1,70 @@
 """What somebody could learn at worst, and small chances, as tables: each figure beside what it counts."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor, cases
+from dpmodels.pages.card_words import NEARLY_ANY, after_at_worst, at_most, by_factor
 
 QUOTE = "To be quoted, as the largest. "
+QUOTE_OF_ONE = "To be quoted only if each person has one {what}, and else a row below. "
+RECORDS = (2, 3, 5)
+"""Records of one person of which a statement says what they mean."""
 DRAWS = "draws of the noise"
+LARGEST_EXPONENT = 100.0
+"""From here on odds have no limit that is worth a figure."""
 Words = Mapping[str, Any]
 
 
 def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     """Return the rows of answer 2: what is asked, the figure by these files and by other sums, and what it counts.
 
+    All are reckoned by epsilon and delta, so that they can be compared.
+
     Args:
         words: of the card, as ``words_of`` writes them.
         others: the same of all that the account paid for, and of its cap, as far as there are such.
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
+    quote = QUOTE_OF_ONE.format(what=words["of_several"]) if words["of_several"] else QUOTE
     step = "with it or without it" if of_values else "with it or with any other in its place"
     one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
+    won = f"an even bet on {there} is won in"
     rows = [
-        (
-            "cases",
-            f"an even bet on {there} is won in",
-            "Best attacker; a coin wins 50 %. By ε and δ alone: against any noise that keeps them, δ counted in",
-        ),
-        ("example", f"a guess of 10 % on {there} becomes", one_step if of_values else f"{QUOTE}{one_step}"),
+        ("guesses_of_budget", won, "Best attacker, δ counted in; a coin wins 50 %"),
+        ("example", f"a guess of 10 % on {there} becomes", one_step if of_values else f"{quote}{one_step}"),
     ]
     if of_values:
-        basis = f"{QUOTE}2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
+        basis = f"{quote}2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
         rows.append(("example_of_values", f"a guess of 10 % on {words['value']} becomes", basis))
-    return [(asked, *(_written(name, side) for side in (words, *others)), basis) for name, asked, basis in rows]
+    sides = (words, *others)
+    written = [(asked, *(_written(name, side) for side in sides), basis) for name, asked, basis in rows]
+    return written + (_of_several(words["of_several"], sides, of_values) if words["of_several"] else [])
+
+
+def _of_several(what: str, sides: tuple[Words, ...], of_values: bool) -> list[tuple[str, ...]]:
+    """Return a row for each number of records of one person: what becomes of a guess on what is true of them.
+
+    That many records are as many steps apart; where neighbors have a record or lack it, other values of it are two.
+    """
+    rows = list[tuple[str, ...]]()
+    for number in RECORDS:
+        steps = number * (2 if of_values else 1)
+        after = [after_at_worst(math.exp(min(steps * float(one["epsilon"]), LARGEST_EXPONENT))) for one in sides]
+        figures = [at_most(one, "") if one else _NEARLY for one in after]
+        rows.append((f"the same of somebody with {number} {what}s", *figures, f"{steps}ε, and a larger δ"))
+    return rows
+
+
+_NEARLY = NEARLY_ANY.removeprefix("may become ")
 
 
 def _written(name: str, words: Words) -> str:
     """Write a figure as a bound."""
-    if name == "cases":
-        alone = f"{cases(words['guesses_of_budget'])} by ε and δ alone"
-        return f"{words['cases']} by this noise; {alone}" if words.get("of_noise", True) else alone
+    if name == "guesses_of_budget":
+        return str(words[name])
     but = words["beyond_of_values" if name == "example_of_values" else "beyond"]
-    return at_most(words[name], but) if words[name] else NEARLY_ANY.removeprefix("may become ")
+    return at_most(words[name], but) if words[name] else _NEARLY
 
 
 def chances(words: Words) -> list[tuple[str, str, str]]:

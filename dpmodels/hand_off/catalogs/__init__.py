@@ -1,0 +1,1 @@
+"""Facts of a hand-off as other people's registries keep them."""
