@@ -7,13 +7,13 @@ import pytest
 from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.methods.parts.marginals import of_moments, with_pairs
+from dpmodels.methods.parts.marginals import agreeing, of_moments, with_pairs
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.rates import by_class
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.multiples import rate_figures
 from dpmodels.releases.steps import NoisySum
-from dpmodels.report.groups.rates import agreeing, rates_of
+from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.within import rate_within
 from tests.kit.every_kind import make
 from tests.kit.reports import release_of
@@ -139,8 +139,7 @@ def test_a_column_of_which_noise_leaves_no_group_a_record_has_no_rates() -> None
     blocks = summed(rows()).reshape(EMBEDDING.partition.classes, -1).copy()
     begin, end = EMBEDDING.partition.offsets[1:3]
     blocks[:, begin:end] = -(2**14)
-    look, drawn = NoisySum(blocks.ravel(), 1.0, EMBEDDING), summed(rows(1)).astype(np.float64)
-    rates = rates_of(NAMES, [look, look], [drawn, drawn])
+    rates = rates_of(NAMES, [NoisySum(blocks.ravel(), 1.0, EMBEDDING)], [summed(rows(1)).astype(np.float64)])
     assert rates is not None and [NAMES[one["column"]] for one in rates["columns"]] == ["n"]
 
 
@@ -174,7 +173,8 @@ def test_rates_of_a_release_add_up_to_one_rate_of_all_rows() -> None:
     noise = 8.0 * 2**14
     exact = summed(rows())
     noisy = np.round(exact + np.random.default_rng(7).normal(0, noise, len(exact))).astype(np.int64)
-    rates = rates_of(NAMES, [NoisySum(noisy, noise, EMBEDDING)], [exact.astype(np.float64)])
+    marginals = of_moments(EMBEDDING, noisy, noise)
+    rates = rates_of(NAMES, [NoisySum(noisy, noise, EMBEDDING)], [exact.astype(np.float64)], marginals)
     assert rates is not None
     first, second = (np.dot(one["released"], one["share"]) for one in rates["columns"])
     assert first == pytest.approx(second, abs=2e-5)

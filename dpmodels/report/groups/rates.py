@@ -7,13 +7,7 @@ A rare class is little of all rows, so what is a small error of a table is a lar
 
 Where a rule of the schema leaves a group no row of the class, or none of another, its rate is 0 or 1 without noise.
 
-Every column counts the same rows, so that all columns have as many of a class. What each says of that is averaged by
-inverse variances to T, and the cells of a column are moved to it by least squares, each by its part of the noise:
-
-    c_g + (T - sum c) v_g / V      V = sum v; the same as by the average of the others, whose variance is U, and V + U
-
-What is left of the variance of a group is v_g - v_g^2 / (V + U), and groups depend on each other: where two are equal,
-their difference is as far off as before. A reader compares groups, so sigma is stated as it was, which is no less.
+All columns have as many rows of a class (``agreeing`` of methods/parts/marginals.py), but for what rules take from one.
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
@@ -62,8 +56,6 @@ def rates_of(
         if moments is None or moments.partition.class_column is None:
             continue
         released = _by_rules(moments, class_counts(moments, look, marginals), schema)
-        if not moments.counts_margins or len(sums) == 1:  # no two columns have what one table of both says
-            released = agreeing(released)
         if facts := _rates(moments, released, total, place):
             return facts
     return None
@@ -83,18 +75,6 @@ def _by_rules(
         table = NoisyTable((target, name), (np.arange(len(counts)), merge), counts, stddev)
         kept.append(_cleared(rules, table) if name != target else (counts, stddev))
     return kept
-
-
-def agreeing(released: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Give the counts of all columns, of independent noise, as many of each class as they say together.
-
-    Shapes: counts by class and their noise_stddev, of each column [classes, cells] both.
-    """
-    totals = np.array([counts.sum(axis=1) for counts, _ in released])
-    variances = np.maximum([np.square(stddev).sum(axis=1) for _, stddev in released], 1e-12)
-    missing = np.average(totals, axis=0, weights=1 / variances) - totals
-    moved = zip(released, missing / variances, strict=True)
-    return [(counts + part[:, None] * stddev**2, stddev) for (counts, stddev), part in moved]
 
 
 def _cleared(rules: Rules, table: NoisyTable) -> tuple[Floats, Floats]:
