@@ -7,7 +7,7 @@ from textwrap import shorten
 from typing import Any, Unpack
 
 from dpmodels.contract.remarks import before_a_charge, is_of_dates
-from dpmodels.contract.workload import named_pairs
+from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.errors import in_words
 from dpmodels.plural import counted
 from flows.config import SynthesizeConfig
@@ -131,7 +131,7 @@ def _measures(contract: Any) -> str:
     """Say how many columns of a table are measured, for which target and pairs first, and how many rows it declares."""
     if not contract.is_table:
         return ""
-    names, asked = list(contract.modelled), len(named_pairs(contract.workload, list(contract.modelled)))
+    names, asked = list(contract.modelled), len(named_pairs(weighed(contract), list(contract.modelled)))
     rows = contract.rows
     parts = (
         f"{len(names)} of {counted(len(contract.columns), 'column')}",

@@ -16,6 +16,7 @@ from dpmodels.contract.derivation.stays import of_a_stay
 from dpmodels.contract.derivation.unstated import for_figures_alone, of_products
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
+from dpmodels.contract.workload import weighed
 from dpmodels.namable import is_namable
 from dpmodels.plural import listed
 from dpmodels.privacy import PrivacyUnit
@@ -159,7 +160,8 @@ def before_a_charge(contract: Any) -> list[str]:
     ruled |= {name for rule in implications for name in rule.columns}
     each = (_of_amounts, _of_few, _of_digits, for_figures_alone)
     of_columns = [_of_order(columns, ruled), *(one(columns) for one in each)]
-    of_columns.append(of_products(columns, getattr(contract, "target", None)))
+    joint = [one.columns for one in weighed(contract) if one.joint] if getattr(contract, "workload", ()) else []
+    of_columns += of_products(columns, getattr(contract, "target", None), joint)
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 

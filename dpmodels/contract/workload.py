@@ -6,12 +6,13 @@
     - {columns: [age, income, job], joint: true} and what only all of them together show, in a few cells of each
 
 Pairs that are asked for get ``weight`` times less noise than the others, out of the same charge: whatever is not asked
-for gets a little more. A joint table costs as much as one more pair of its weight.
+for gets a little more. A joint table costs as much as one more pair of its weight. A target that has classes is named
+to have its answer in the report: every column is counted with it anyway, so naming it weighs nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +20,7 @@ from pydantic import Field
 from dpmodels.arrays import Whole
 from dpmodels.errors import near
 from dpmodels.frozen import Strict
+from dpmodels.plural import listed
 
 MOST_WEIGHT = 10
 FEWEST_JOINT, MOST_JOINT = 3, 5
@@ -29,6 +31,12 @@ MOST_JOINT_TABLES = 16
 MOST_NAMED = 12
 """Columns that a refusal names."""
 OF_IMAGE = "`{name}` is an image, which is in no table: leave it out"
+WITH_CLASSES = ("categorical", "boolean")
+"""Types of a target with whose classes every column is counted."""
+OF_THREE = (
+    "names the target `{target}`, by whose classes {others} are counted together anyway: leave `joint` out, or name "
+    f"{FEWEST_JOINT} columns or more beside it"
+)
 NOT_MEASURED = {
     "identifier": "`{name}` is an identifier, of which nothing is measured: leave it out",
     "derived": (
@@ -87,21 +95,37 @@ def named_pairs(workload: Sequence[Tables], names: Sequence[str]) -> frozenset[t
     return frozenset(pair for places in every for pair in combinations(places, 2))
 
 
-def in_order(workload: Sequence[Tables], numbers: Sequence[str]) -> list[tuple[str, str]]:
+def weighed(contract: Any) -> tuple[Tables, ...]:
+    """Return what of a contract's workload is measured more closely: all but a target that has classes."""
+    if not contract.workload or contract.classes < 2:
+        return tuple(contract.workload)
+    return tuple(without for tables in contract.workload if (without := _without(tables, contract.target)))
+
+
+def _without(tables: Tables, target: str) -> Tables | None:
+    """Leave a target out of tables; None where no pair of columns is left."""
+    if target not in (tables.by, *tables.columns):
+        return tables
+    others = tuple(name for name in tables.columns if name != target)
+    return tables.model_copy(update={"columns": others}) if len(others) > 1 else None
+
+
+def in_order(workload: Sequence[Tables], numbers: Sequence[str], target: str | None = None) -> list[tuple[str, str]]:
     """Return the names of the pairs that are asked for, as the workload lists them, each pair once.
 
-    Of any column ``by`` one these are the ``numbers``, whose means are asked for.
+    Of any column ``by`` one these are the ``numbers``, whose means are asked for. A ``target`` that is named beside a
+    column is the first of the two: its rate by that column is asked for.
     """
     once = dict[frozenset[str], tuple[str, str]]()
-    for pair in (pair for tables in workload for pair in _asked_by(tables, numbers)):
-        once.setdefault(frozenset(pair), pair)
+    for first, second in (pair for tables in workload for pair in _asked_by(tables, numbers, target)):
+        once.setdefault(frozenset((first, second)), (first, second))
     return [*once.values()]
 
 
-def _asked_by(tables: Tables, numbers: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _asked_by(tables: Tables, numbers: Sequence[str], target: str | None) -> Iterator[tuple[str, str]]:
     if tables.by is not None:
         yield from ((number, tables.by) for number in numbers if number != tables.by)
-    yield from combinations(tables.columns, 2)
+    yield from ((pair[1], pair[0]) if pair[1] == target else pair for pair in combinations(tables.columns, 2))
 
 
 def cell_weights(workload: Sequence[Tables], names: Sequence[str], numbers: Collection[str]) -> list[int]:
@@ -136,8 +160,13 @@ def workload_faults(
             yield f"{place}.columns", "must name two columns or more, each once"
         elif tables.joint and not FEWEST_JOINT <= len(tables.columns) <= MOST_JOINT:
             yield place, f"must name {FEWEST_JOINT} to {MOST_JOINT} `columns` for a table that is `joint`"
-        elif kinds.get(str(target)) in ("categorical", "boolean") and target in (tables.by, *tables.columns):
-            yield place, f"names the target `{target}`, with which every column is measured anyway; leave it out"
+        elif (
+            tables.joint
+            and len(tables.columns) == FEWEST_JOINT
+            and target in (names := tables.columns)
+            and (kinds.get(str(target)) in WITH_CLASSES)
+        ):
+            yield place, OF_THREE.format(target=target, others=listed([one for one in names if one != target], "and"))
         for name in [name for name in (tables.by, *tables.columns) if name is not None]:
             if name not in kinds:
                 others = ", ".join([*modelled][:MOST_NAMED])

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpmodels.contract.federation import Federation
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.workload import weighed
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.columns.check_columns import are_columns, are_groups
 from dpmodels.hand_off.columns.check_derived import are_derived
@@ -145,7 +146,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
 def _asked(table: Schema) -> list[list[str]]:
     from dpmodels.report.groups.stated import asked_names
 
-    return asked_names(table.workload, table.columns)
+    return asked_names(table, table.columns)
 
 
 def _are_pairs(pairs: Facts | None, table: Schema, columns: Sequence[Facts]) -> bool:
@@ -229,7 +230,7 @@ def _is_rated(rates: Any, table: Schema, columns: Sequence[Facts]) -> bool:
 
 def _are_noises(noises: Any, contract: Contract, manifest: Manifest) -> bool:
     """Tell whether noise was added to quantities of some method; a later version may have other methods."""
-    asked_for = tuple(tables.text for tables in contract.workload)
+    asked_for = tuple(tables.text for tables in weighed(contract))
     known = is_later(manifest.nacre_version) or all(is_noise(name, asked_for) for name in noises)
     return known and has_figures(noises, set(noises))
 

@@ -173,8 +173,7 @@ def _together(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _classes(facts: Mapping[str, Any], together: Together) -> list[Figure]:
     """Draw all classes of the target by every other column, in the order of its rates."""
-    drawn = [*(together.asked.rates if together.asked else ()), *(together.rates.figures if together.rates else ())]
-    places = {figure.title: place for place, figure in enumerate(drawn)}
+    places = {name: place for place, name in enumerate(together.rated)}
     every = [figure for figure in class_figures(facts) if figure.title in places]
     return sorted(every, key=lambda figure: places[figure.title])
 

@@ -18,7 +18,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.codec.flat import weights_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import named_pairs
+from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.methods.parts.marginals import Marginal, Marginals
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.releases.contract import Contract, table_of, tree_of
@@ -83,7 +83,7 @@ def summarise(
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
     columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    named = named_pairs(line.contract.workload, list(overview.modelled))
+    named = named_pairs(weighed(line.contract), list(overview.modelled))
     together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
     further = _derived(release, tally, first, columns, pairs if together else {}) | _asked(line.contract, overview)
     return {
@@ -107,7 +107,7 @@ def summarise(
 
 def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
     """List the pairs of columns that a workload names."""
-    names = asked_names(contract.workload, schema.columns)
+    names = asked_names(contract, schema.columns)
     return {"asked": names} if names else {}
 
 

@@ -9,6 +9,7 @@ from dpmodels.contract.columns import Categorical, Datetime, Derived, Identifier
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.remarks import before_a_charge, remarks_of
 from dpmodels.privacy import PrivacyUnit
+from tests.kit.every_kind import make
 
 DATES: dict[str, Any] = {
     name: Datetime(type="datetime", min=date(2020, 1, 1), max=date(2021, 12, 31)) for name in ("start", "end")
@@ -129,7 +130,27 @@ def test_derived_numbers_of_whose_means_nothing_is_said_are_named() -> None:
     (asked,) = before_a_charge(SimpleNamespace(columns=columns | derived))
     assert asked.startswith("of part, odd and three a report states no mean")
     (asked,) = before_a_charge(SimpleNamespace(columns=columns | derived, target="c"))
-    assert asked.startswith("of part and odd a report states no mean")
+    assert asked.startswith("of part and odd a report states no mean") and "joint" not in asked
+
+
+def test_a_joint_table_tells_the_mean_of_what_follows_from_its_columns() -> None:
+    text = (
+        "name: x\nworkload: [WORKLOAD]\ncolumns:\n  a: {type: number, min: 1, max: 9, round: 1}\n"
+        "  b: {type: number, min: 1, max: 9, round: 1}\n  c: {type: number, min: 1, max: 9, round: 1}\n"
+        "  g: {type: categorical, values: [u, v]}\n  amount: {type: derived, formula: a * b * c}\n"
+    )
+
+    def said(workload: str) -> str:
+        (remark,) = [one for one in before_a_charge(make(text.replace("WORKLOAD", workload))) if "of amount" in one]
+        return remark
+
+    plain = said("{columns: [a, g]}")
+    assert "a report states no mean" in plain and "as `{columns: [a, b, c], joint: true}`: then a report" in plain
+    exact = said("{columns: [a, b, c], joint: true}")
+    assert "states that of all rows, and `nacre means RUN amount --by a` that by each of these columns, and a" in exact
+    grouped = said("{columns: [g, a, b, c], joint: true}")
+    assert "tells the mean by g and not that of all rows: `nacre means RUN amount --by g` states it" in grouped
+    assert "does not" in exact and "does not" not in grouped
 
 
 def test_dates_that_no_rule_holds_in_order_are_named() -> None:

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import cell_weights, joint_tables, pair_weights
+from dpmodels.contract.workload import cell_weights, in_order, joint_tables, named_pairs, pair_weights, weighed
 from tests.kit.support import make_schema
 
 NAMES = ["age", "ward", "dose", "smoker"]
@@ -50,8 +50,6 @@ def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
         ({"by": "ward", "columns": ["age", "dose"]}, "must have either `by` or `columns`"),
         ({"columns": ["age"]}, "must name two columns or more, each once"),
         ({"columns": ["age", "age"]}, "must name two columns or more, each once"),
-        ({"by": "sick"}, "names the target `sick`"),
-        ({"columns": ["sick", "age"]}, "names the target `sick`"),
         ({"by": "wrad"}, "`wrad` is no column of this schema.*ward"),
         ({"by": "wholly_other"}, "`wholly_other` is no column of this schema; measured are .*ward"),
         ({"by": "patient"}, "`patient` is an identifier, of which nothing is measured: leave it out"),
@@ -61,7 +59,7 @@ def test_without_a_workload_a_schema_has_the_hash_and_the_text_that_it_had():
         ({"by": "ward", "share": 0.5}, "not permitted"),
         ({"columns": ["age", "ward"], "joint": True}, "must name 3 to 5 `columns` for a table that is `joint`"),
         ({"by": "ward", "joint": True}, "must name 3 to 5 `columns` for a table that is `joint`"),
-        ({"columns": ["age", "ward", "sick"], "joint": True}, "names the target `sick`"),
+        ({"columns": ["age", "ward", "sick"], "joint": True}, "names the target `sick`, by whose classes age and ward"),
     ],
 )
 def test_a_workload_that_cannot_be_measured_is_a_fault(tables, why):
@@ -87,9 +85,26 @@ def test_joint_tables_are_named_by_their_places_and_written_only_where_they_are_
     assert joint_tables((), NAMES) == []
 
 
+def test_a_target_that_has_classes_is_asked_for_and_weighs_nothing():
+    named = asking(
+        {"columns": ["sick", "age"]},
+        {"by": "sick"},
+        {"columns": ["ward", "sick", "age"], "weight": 5},
+        {"columns": ["age", "ward", "sick", "smoker"], "joint": True},
+    )
+    without = asking({"columns": ["ward", "age"], "weight": 5}, {"columns": ["age", "ward", "smoker"], "joint": True})
+    assert weighed(named) == weighed(without) == without.workload
+    every = [*NAMES, "sick"]
+    assert named_pairs(weighed(named), every) == named_pairs(without.workload, every)
+    assert joint_tables(weighed(named), NAMES) == joint_tables(without.workload, NAMES)
+    assert weighed(asking({"columns": ["sick", "age"]})) == weighed(make_schema()) == ()
+    of_target = [("sick", "age"), ("dose", "sick"), ("sick", "ward"), ("ward", "age")]
+    assert in_order(named.workload[:3], ["age", "dose"], "sick") == of_target
+
+
 def test_a_target_without_classes_is_a_column_like_others():
     schema = make_schema(target="age", workload=[{"by": "age"}])
-    assert pair_weights(schema.workload, [*NAMES, "sick"])[0].tolist() == [1, 3, 3, 3, 3]
+    assert pair_weights(weighed(schema), [*NAMES, "sick"])[0].tolist() == [1, 3, 3, 3, 3]
 
 
 def test_users_with_rows_of_their_own_have_none():

@@ -373,6 +373,26 @@ def test_what_a_workload_asks_for_has_less_noise_at_the_same_price_and_the_plan_
     )
 
 
+@pytest.mark.parametrize(
+    ("named", "without"),
+    [
+        ([{"columns": ["age", "sick"]}, {"by": "sick"}], []),
+        ([{"columns": ["age", "ward", "sick"]}], [{"columns": ["age", "ward"]}]),
+        ([{"columns": ["age", "ward", "smoker", "sick"], "joint": True}], None),
+    ],
+    ids=str,
+)
+def test_a_target_that_a_workload_names_changes_no_plan_and_no_event(named, without):
+    without = [{"columns": ["age", "ward", "smoker"], "joint": True}] if without is None else without
+    lines = [NACRE.plan(make_schema(workload=workload), BUDGET) for workload in (named, without)]
+    plans = [line.model_dump_json(exclude={"contract"}) for line in lines]
+    assert plans[0] == plans[1] and lines[0].contract != lines[1].contract
+    first, second = (Looks(Nacre().settled(line.contract), line.contract) for line in lines)
+    assert np.array_equal(first.pair_weights, second.pair_weights) and first.cell_weights == second.cell_weights
+    assert first.joint == second.joint and first.l2_sensitivity == second.l2_sensitivity
+    assert NACRE.noise(lines[0]) == NACRE.noise(lines[1])
+
+
 def test_a_number_is_cut_more_finely_where_a_workload_names_it_with_a_category_and_not_by_everything():
     """Of 20,000 records with about as many of each age, and noise that leaves eight ranges of a number."""
     sizes = {}

@@ -10,9 +10,12 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_words import _asked
+from dpmodels.hand_off.columns.check_groups import are_called, are_means
+from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
 from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.figures.group_verdicts import group_means
 from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.pages.report import render
 from tests.kit.reports import facts_of
@@ -28,6 +31,7 @@ workload:
 - {columns: [ward, insured]}
 - {columns: [ward, floor]}
 - {columns: [hidden, ward]}
+- {columns: [age, young]}
 columns:
   ward: {type: categorical, values: [north, south, east]}
   floor: {type: categorical, values: [first, second, third]}
@@ -36,6 +40,7 @@ columns:
   price: {type: number, min: 0, max: 200, round: 2}
   age: {type: integer, min: 0, max: 99}
   hidden: {type: number, min: 0, max: 10, computed: age / 10, keep: drop}
+  young: {type: integer, min: 0, max: 1, computed: "age < 26", keep: drop}
   admitted: {type: boolean}
 """)
 assert isinstance(SCHEMA, Schema)
@@ -54,11 +59,12 @@ def facts() -> dict[str, Any]:
         "price": (20 + 15 * persons + rng.gamma(2, 5, ROWS)).clip(0, 200).round(2),
         "age": age,
         "hidden": age / 10,
+        "young": (age < 26).astype(np.int64),
         "admitted": rng.random(ROWS) < age / 100,
     }
     records = Codec(SCHEMA).encode(pa.table(table))
     made = facts_of(create("nacre", {}, {}), records, records, SCHEMA)
-    return {**made, "cautions": [NOT_HANDED_OVER.format(name="hidden")]}
+    return {**made, "cautions": [NOT_HANDED_OVER.format(name=name) for name in ("hidden", "young")]}
 
 
 def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_why_not(facts: dict[str, Any]) -> None:
@@ -66,12 +72,27 @@ def test_each_pair_of_a_workload_has_one_card_in_its_order_or_a_line_that_says_w
     asked = together.asked
     assert asked is not None
     titles = [drawn.title for drawn in asked.cards]
-    assert titles == ["price by persons", "insured = true, by ward", "ward with floor"]
-    (one,) = asked.unanswered
+    of_two = ["price by persons", "insured = true, by ward", "ward with floor"]
+    assert titles == [*of_two, "hidden by ward", "young by age"] and not asked.unanswered
+    assert "nobody is handed hidden" in asked.cards[3].foot and not asked.cards[2].foot.count("nobody")
+    without = {**facts, "groups": [means for means in facts["groups"] if means["column"] != "hidden"]}
+    less = figures_together(without).asked
+    assert less is not None
+    (one,) = less.unanswered
     assert (one.pair, one.command) == ("hidden with ward", "nacre marginals RUN hidden ward")
     assert "hidden" in one.why
     assert asked.of_target == "admitted = true" and asked.rates[0].title == "age"
     assert facts["asked"] == _asked(SCHEMA)  # by which a report is checked
+
+
+def test_a_column_for_figures_alone_has_its_rate_where_a_workload_names_it_and_no_other(facts: dict[str, Any]) -> None:
+    (young,) = [means for means in facts["groups"] if means["column"] == "young"]
+    low, high = young["groups"][-1], young["groups"][0]
+    assert high["released"] > 0.9 and low["released"] < 0.3 and young["by"] == "age"
+    assert are_means(facts, SCHEMA) and add_up(facts, SCHEMA) and are_called(facts, SCHEMA)
+    assert {means["by"] for means in facts["groups"]}.isdisjoint({"hidden", "young"})
+    assert not any("young" in line or "hidden" in line for lines in group_means(facts).values() for line in lines)
+    assert render(facts).count("<figcaption>young by age") == 1
 
 
 def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any]) -> None:
@@ -85,6 +106,30 @@ def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any
     assert not shown & {drawn.title for drawn in together.rates.figures}
     assert "Further rates of admitted = true" in page and "Further means by group" in page
     assert f"{len(together.tables)} further pair" in page and "that nobody asked for; the clearest: " in page
+
+
+def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_stand_once(
+    facts: dict[str, Any],
+) -> None:
+    asked = [["admitted", "floor"], ["admitted", "age"], ["price", "admitted"], *facts["asked"]]
+    named = {**facts, "asked": asked}
+    together = figures_together(named)
+    assert together.asked is not None and together.rates is not None
+    titles = [drawn.title for drawn in together.asked.cards]
+    assert titles[:3] == [
+        "admitted = true, by floor",
+        "admitted = true, by age",
+        "price by admitted",
+    ]  # floor says nothing
+    assert {"age by admitted", "admitted = true, by price"} <= {drawn.title for drawn in together.asked.others}
+    assert list(together.asked.with_target) == ["floor", "age", "price"]
+    further = [drawn.title for drawn in (*together.asked.rates, *together.rates.figures)]
+    assert not {"floor", "age", "price"} & {*further}
+    assert together.asked.no_rates and sorted(together.rated) == sorted(figures_together(facts).rated)
+    page = render(named)
+    assert "by the other columns by which that differs most clearly" in page
+    assert "those by which it differs clearly are above. The others are" in page
+    assert page.count("<figcaption>admitted = true, by age") == 1 and page.count("<figcaption>age by admitted") == 1
 
 
 def test_a_report_of_which_nothing_was_asked_has_no_such_section(facts: dict[str, Any]) -> None:

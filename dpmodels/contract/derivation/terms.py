@@ -41,9 +41,13 @@ def may_have_mean(formula: str, columns: Mapping[str, Any], target: str | None) 
     It does not where a term has three columns or more, where nothing bounds it, as where it divides by what may be 0,
     and where it needs to know each value of a column that is counted in ranges.
     """
+    return is_reckoned(formula, columns) and all(len({*names_in(one)} - {target}) <= 2 for one in terms_of(formula))
+
+
+def is_reckoned(formula: str, columns: Mapping[str, Any]) -> bool:
+    """Tell whether the mean of a formula without faults may follow from counts of all its columns together."""
     is_known = all(not isinstance(columns[name], Continuous) for name in needs_values(formula))
-    is_bounded = all(map(math.isfinite, reach(formula, columns)))
-    return is_known and is_bounded and all(len({*names_in(one)} - {target}) <= 2 for one in terms_of(formula))
+    return is_known and all(map(math.isfinite, reach(formula, columns)))
 
 
 def _written_out(node: ast.expr) -> Iterator[ast.expr]:

@@ -1,12 +1,13 @@
 """Of which derived columns a report will state no mean, and which columns are counted for figures alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.contract.columns import Derived, computed, copy_of
+from dpmodels.contract.columns import Continuous, Derived, computed, copy_of
 from dpmodels.contract.derivation.affine import affine_of
-from dpmodels.contract.derivation.terms import may_have_mean
-from dpmodels.contract.formula import moment_of
+from dpmodels.contract.derivation.terms import is_reckoned, may_have_mean
+from dpmodels.contract.formula import moment_of, names_in
+from dpmodels.contract.workload import FEWEST_JOINT, MOST_JOINT
 from dpmodels.plural import listed
 
 NO_MEAN = (
@@ -15,21 +16,56 @@ NO_MEAN = (
     "counted beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, whose "
     "means, by groups too, the release then tells (docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
+OR_JOINT = (
+    "; or, of {name}, name all its columns in `workload`, as `{{columns: [{columns}], joint: true}}`: then a report "
+    "states its mean, and `nacre means` that by these columns too"
+)
+BY_ITS_COLUMNS = (
+    "of {name} the `joint` table of {columns} tells the mean: a report states that of all rows, and "
+    "`nacre means RUN {name} --by {by}` that by each of these columns"
+)
+BY_ANOTHER = (
+    "of {name} the `joint` table of {columns} tells the mean by {others} and not that of all rows: "
+    "`nacre means RUN {name} --by {by}` states it"
+)
+NOT_IN_REPORT = ", and a report does not"
 FIGURES_ALONE = (
     "{names}, with `keep: drop` and nothing derived from {it}, nobody is handed: counted for figures alone, such as "
     "those of `nacre means`, {it_takes} part of the budget"
 )
 
 
-def of_products(columns: Mapping[str, Any], target: str | None) -> str:
-    """Name the derived numbers of whose means a report says nothing."""
+def of_products(columns: Mapping[str, Any], target: str | None, joint: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Name the derived numbers of whose means a report says nothing, and what joint tables tell of such.
+
+    ``joint``: the columns of each joint table that a workload asks for.
+    """
     formulas = {name: one.formula for name, one in columns.items() if isinstance(one, Derived) and one.formula}
     numbers = {name: text for name, text in formulas.items() if moment_of(text, columns) is None}
     unknown = [name for name, text in numbers.items() if affine_of(text) is None]
     names = [
         name for name in unknown if not may_have_mean(numbers[name], columns, target) and not copy_of(name, columns)
     ]
-    return NO_MEAN.format(names=listed(names, "and"), name=names[0]) if names else ""
+    operands = {name: list(dict.fromkeys(names_in(numbers[name]))) for name in names}
+    reckoned = [name for name in names if is_reckoned(numbers[name], columns)]
+    tables = {name: table for name in reckoned for table in joint if {*operands[name]} <= {*table}}
+    told = [_of_joint(name, operands[name], table, columns) for name, table in tables.items()]
+    if not (rest := [name for name in names if name not in tables]):
+        return told
+    few = [one for one in rest if one in reckoned and target not in operands[one]]
+    few = [one for one in few if FEWEST_JOINT <= len(operands[one]) <= MOST_JOINT]
+    more = OR_JOINT.format(name=few[0], columns=", ".join(operands[few[0]])) if few else ""
+    return [NO_MEAN.format(names=listed(rest, "and"), name=rest[0]) + more, *told]
+
+
+def _of_joint(name: str, operands: Sequence[str], table: Sequence[str], columns: Mapping[str, Any]) -> str:
+    """Say how the mean of a derived number is told by a joint table of all that it follows from."""
+    others = [one for one in table if one not in operands]
+    by = others or operands[:1]
+    is_stated = len(by) == 1 and not isinstance(columns[by[0]], Continuous)  # a report makes groups of one category
+    said = (BY_ANOTHER if others else BY_ITS_COLUMNS) + NOT_IN_REPORT * (not is_stated)
+    named = listed(list(table), "and")
+    return said.format(name=name, columns=named, others=" and ".join(others), by=" --by ".join(by))
 
 
 def for_figures_alone(columns: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import named_pairs
+from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.pages.figures.rates import by_class, not_null
@@ -83,7 +83,7 @@ def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) 
     """Tell whether distances are shares of two columns each, each two once, and those drawn that are to be."""
     distances = pairs.get("distances", [])
     listed, names = [tuple(one[:2]) for one in distances], list(table.modelled)
-    asked = named_pairs(table.workload, names)
+    asked = named_pairs(weighed(table), names)
     return (
         _are_between((pairs[key] for key in pairs.keys() - {"distances", "tables"}), 0)
         and all(_is_pair(one) for one in distances)

@@ -14,7 +14,7 @@ from pydantic import Field
 from dpmodels.arrays import Whole
 from dpmodels.contract.columns import Continuous
 from dpmodels.contract.schema import Schema
-from dpmodels.contract.workload import cell_weights, joint_tables, pair_weights
+from dpmodels.contract.workload import cell_weights, joint_tables, pair_weights, weighed
 from dpmodels.embeddings.base import VALUE_BITS
 from dpmodels.embeddings.interactions import Interactions, JointTable
 from dpmodels.embeddings.moments import Moments, band, pairs_within
@@ -150,7 +150,7 @@ class Looks:
         self.zoom_radius = self.zoom_counts(self.coarse, self.max_rows).l2_sensitivity
         self.zooms = spec.zooms if self.coarse.zoomed else 0
         self.mix = None if spec.pooled_share is None else mix_of(spec.pooled_share, classes)
-        if schema.workload and not self.mix:
+        if weighed(schema) and not self.mix:
             raise InvalidArgument("pooled_share", spec.pooled_share, "be a share for a schema with `workload`")
         self.pair_weights = self.weights_of_pairs()
         bits = PAIR_BITS - WIDE_BITS * self.all_pairs if self.mix else VALUE_BITS
@@ -175,7 +175,7 @@ class Looks:
 
     def _weigh_joint_tables(self) -> None:
         """Give the joint tables that the workload asks for the norms of pairs of their weight."""
-        self.joint = joint_tables(self.schema.workload, self.fine.names)
+        self.joint = joint_tables(weighed(self.schema), self.fine.names)
         self.joint_norms = [weight * self.two_way for _, weight in self.joint]
         self.joint_radius = self.max_rows * integer_radius(sum(norm**2 for norm in self.joint_norms))
         if self.joint and self.all_pairs:
@@ -184,7 +184,7 @@ class Looks:
 
     def weights_of_pairs(self) -> Whole:
         """Return how much more closely each pair of columns is measured: as the workload asks. Shapes: [F, F]."""
-        return pair_weights(self.schema.workload, self.fine.names)
+        return pair_weights(weighed(self.schema), self.fine.names)
 
     @property
     def cell_weights(self) -> tuple[list[int], list[int]]:
@@ -195,7 +195,7 @@ class Looks:
         """
         names = self.fine.names
         numbers = [name for name, each in zip(names, self.fine.columns, strict=True) if isinstance(each, Continuous)]
-        weights = cell_weights(self.schema.workload if self.spec.asked_cells else (), names, numbers)
+        weights = cell_weights(weighed(self.schema) if self.spec.asked_cells else (), names, numbers)
         return weights, weights
 
     @property

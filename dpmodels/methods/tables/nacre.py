@@ -32,6 +32,7 @@ from dpmodels.accounting.calibration import gaussian_noise_multiplier
 from dpmodels.accounting.events import ComposedEvent, GaussianEvent
 from dpmodels.accounting.split import gaussians, noise_multiplier_of
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.workload import weighed
 from dpmodels.embeddings.cell_counts import STEP
 from dpmodels.generators.ends import Ends
 from dpmodels.generators.mixture import MixtureModel
@@ -66,7 +67,7 @@ class Nacre(Synthesizer[Looks]):
     def settled(self, contract: Schema) -> NacreMeasurement:
         """Cut the columns of a workload by the noise of what it asks for, unless the setting was given."""
         spec = self.measurement
-        is_set = spec.asked_cells is not None or not contract.workload
+        is_set = spec.asked_cells is not None or not weighed(contract)
         return spec if is_set else spec.model_copy(update={"asked_cells": True})
 
     def design(self, spec: NacreMeasurement, contract: Schema) -> Looks:
@@ -180,7 +181,7 @@ class Nacre(Synthesizer[Looks]):
         _, _, joint, second = looks.parted(released)
         if not looks.mix:
             return {}
-        workload = looks.schema.workload
+        workload = weighed(looks.schema)
         noise = joint_noise(workload, joint.embedding.stddevs, joint.noise_stddev) if joint else {}
         return pair_noise(second.embedding, second.noise_stddev, workload) | noise
 
@@ -190,8 +191,8 @@ class Nacre(Synthesizer[Looks]):
             return {f"{PAIR} and class, at most": steps / looks.weights(0.0, steps / looks.two_way)[1]}
         usual, small = (looks.expected_second(smallest, steps) for smallest in (math.inf, 0.0))
         products = pair_noise(looks.expected_products(), steps, ()) if looks.all_pairs else {}
-        noise, if_small = (pair_noise(each, steps, looks.schema.workload) for each in (usual, small))
-        noise |= joint_noise(looks.schema.workload, looks.joint_stddevs, steps)
+        noise, if_small = (pair_noise(each, steps, weighed(looks.schema)) for each in (usual, small))
+        noise |= joint_noise(weighed(looks.schema), looks.joint_stddevs, steps)
         return noise | products | ({SMALL_CLASS: if_small[ABOUT]} if if_small else {})
 
     def fingerprint(self, design: Looks) -> str:

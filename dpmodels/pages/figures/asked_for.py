@@ -19,6 +19,8 @@ Facts = Mapping[str, Any]
 Names = tuple[str, str]
 NO_MEANS = "no means by group: noise leaves fewer than two of them known"
 NO_RATES = "noise hides by which columns it differs"
+NO_OTHERS = "those by which it differs clearly are above"
+BEFORE = "nobody is handed {}: of the rows before it was left out of them"
 NUMBERS = ("integer", "number")
 """Types of columns that have means, where they lie on an axis."""
 
@@ -43,6 +45,7 @@ class Asked:
         rates: those of the target by the columns by which it differs most clearly.
         of_target: the target and its class; empty without one.
         no_rates: why there are none of these.
+        with_target: the columns whose rates of the target are among the cards, since a workload names it.
     """
 
     cards: Sequence[Figure]
@@ -51,6 +54,7 @@ class Asked:
     rates: Sequence[Figure] = ()
     of_target: str = ""
     no_rates: str = ""
+    with_target: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -63,31 +67,37 @@ class Together:
     rates: Rates | None
     clearest: Mapping[str, str]
 
+    @property
+    def rated(self) -> list[str]:
+        """Name the columns by which the target has rates, in the order in which these stand."""
+        asked = [*self.asked.with_target, *(one.title for one in self.asked.rates)] if self.asked else []
+        return [*asked, *(one.title for one in (self.rates.figures if self.rates else ()))]
+
 
 def figures_together(report: Facts) -> Together:
     """Draw tables, means and rates of two columns; those that a workload or a target asks for stand by themselves."""
-    names = asked_names(report)
-    tables, of_two = pair_tables(report), asked_rate_figures(report)
+    names, rates = asked_names(report), rate_figures(report)
+    tables, of_two = pair_tables(report), asked_rate_figures(report) | (of_target := _of_target(report, names, rates))
     means = mean_figures(report, [*names, *((second, first) for first, second in names)])
     places = {one["name"]: place for place, one in enumerate(report["columns"])}
     cards, others, unanswered = list[Figure](), list[Figure](), list[Unanswered]()
     for pair in names:
         two, both = [places.get(name, -1) for name in pair], (pair, pair[::-1])
-        drawn = [means.pop(each) for each in both if each in means]
-        drawn += [of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two]
+        by_group = [means.pop(each) for each in both if each in means]
+        of_class = [of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two]
+        drawn = [*of_class, *by_group] if (two[0], two[1]) in of_target else [*by_group, *of_class]
         table = tables.pop((min(two), max(two)), None)
         if table and not drawn and _has_mean(report, pair):
             table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
         drawn += [table] if table else []
+        drawn = [_said_of_dropped(report, pair, one) for one in drawn]
         cards += drawn[:1]
         others += drawn[1:]
         unanswered += [] if drawn else [_unanswered(report, pair)]
-    rates = rate_figures(report)
     asked = Asked(cards, [*others, *of_two.values()], unanswered)
     if rates:
-        clear = _clear_rates(report, rates.figures)
-        asked = replace(asked, rates=clear, of_target=rates.of, no_rates="" if clear else NO_RATES)
-        rates = replace(rates, figures=[one for one in rates.figures if one not in clear])
+        with_target = [report["columns"][column]["name"] for _, column in of_target]
+        asked, rates = _with_clear(report, replace(asked, with_target=with_target), rates)
     clearest = {"tables": _clearest_table(report, tables), "means": clearest_means(report, means)}
     return Together(asked if names or rates else None, [*tables.values()], [*means.values()], rates, clearest)
 
@@ -99,6 +109,36 @@ def asked_names(report: Facts) -> list[Names]:
     pairs, columns = report.get("pairs") or {}, report["columns"]
     drawn = [one["columns"] for one in pairs.get("tables", ())[: pairs.get("asked_for", 0)]]
     return [(columns[first]["name"], columns[second]["name"]) for first, second in drawn]
+
+
+def _of_target(report: Facts, names: Iterable[Names], rates: Rates | None) -> dict[tuple[int, int], Figure]:
+    """Return the rates of the target by the columns that a workload names with it, by their places, in its order."""
+    if not rates:
+        return {}
+    place, by_title = report["rates"]["target"], {one.title: one for one in rates.figures}
+    target, places = report["columns"][place]["name"], {one["name"]: at for at, one in enumerate(report["columns"])}
+    with_it = [second if first == target else first for first, second in names if target in (first, second)]
+    return {
+        (place, places[one]): replace(by_title[one], title=f"{rates.of}, by {one}")
+        for one in with_it
+        if one in by_title
+    }
+
+
+def _with_clear(report: Facts, asked: Asked, rates: Rates) -> tuple[Asked, Rates]:
+    """Put the clearest rates of the target to what was asked for; those of columns that a workload names are there."""
+    clear = _clear_rates(report, rates.figures)
+    others = [one for one in clear if one.title not in asked.with_target][:RATES]
+    why = "" if others else NO_OTHERS if clear else NO_RATES
+    shown = {*asked.with_target, *(one.title for one in others)}
+    asked = replace(asked, rates=others, of_target=rates.of, no_rates=why)
+    return asked, replace(rates, figures=[one for one in rates.figures if one.title not in shown])
+
+
+def _said_of_dropped(report: Facts, pair: Names, figure: Figure) -> Figure:
+    """Say of a figure that a column of it is counted for figures alone, where it is."""
+    dropped = [BEFORE.format(name) for name in pair if name in not_handed_over(report)]
+    return replace(figure, foot=" · ".join(filter(None, [figure.foot, *dropped]))) if dropped else figure
 
 
 def _has_mean(report: Facts, pair: Names) -> bool:
@@ -131,7 +171,7 @@ def _is_counted(report: Facts, places: Sequence[int]) -> bool:
 
 
 def _clear_rates(report: Facts, figures: Iterable[Figure]) -> list[Figure]:
-    """Return the rates of the target that differ by a column for certain or likely, by no rule; a few, clearest first.
+    """Return the rates of the target that differ by a column for certain or likely, by no rule, clearest first.
 
     A figure has the name of its column.
     """
@@ -143,7 +183,7 @@ def _clear_rates(report: Facts, figures: Iterable[Figure]) -> list[Figure]:
         for place in pair
     }
     hidden = hidden_rates(report) | ruled
-    return [one for one in figures if one.title not in hidden][:RATES]
+    return [one for one in figures if one.title not in hidden]
 
 
 def _clearest_table(report: Facts, tables: Mapping[tuple[int, int], Figure]) -> str:

@@ -23,7 +23,7 @@ from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
 from dpmodels.contract.formula import moment_of, names_in
-from dpmodels.contract.workload import Tables, in_order
+from dpmodels.contract.workload import in_order
 from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
 from dpmodels.plural import ZERO
@@ -105,10 +105,14 @@ def pairs_of(columns: Mapping[str, Any], facts: Facts) -> dict[tuple[str, str], 
         [one["columns"] for one in pairs.get("tables", ())],
         [one[:2] for one in pairs.get("distances", ())],
     )
-    named = [*drawn[: pairs.get("asked_for", 0)], *(one for one in every if pairs.get("target") in one)]
-    known = dict.fromkeys(_by_numbers(columns, facts.get("asked", ())), True)
-    known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
     asked = {frozenset(pair) for pair in facts.get("asked", ())}
+    with_target = [one for one in every if pairs.get("target") in one]
+    with_target.sort(key=lambda one: frozenset((names[one[0]], names[one[1]])) not in asked)
+    named = [*drawn[: pairs.get("asked_for", 0)], *with_target]
+    known = dict.fromkeys(
+        (*_by_numbers(columns, facts.get("asked", ())), *_dropped(columns, facts.get("asked", ()))), True
+    )
+    known |= dict.fromkeys(_in_groups(columns, [(names[a], names[b]) for a, b in named]), True)
     others = _in_groups(columns, [(names[a], names[b]) for a, b in (*drawn, *every)])
     further = {pair: frozenset(pair) in asked for pair in others if pair not in known}
     return known | dict(sorted(further.items(), key=lambda one: not one[1]))
@@ -143,16 +147,20 @@ def _each_once(
             yield (column, by), is_named
 
 
-def asked_names(workload: Sequence[Tables], columns: Mapping[str, Any]) -> list[list[str]]:
+def asked_names(contract: Any, columns: Mapping[str, Any]) -> list[list[str]]:
     """List the pairs of columns that a workload names, in its order, by the names of what is handed over.
 
     A column that is counted in the place of a derived one, and handed to nobody, is the derived one. Of tables of any
-    column by one these are the first numbers of the schema.
+    column by one these are the first numbers of the schema. A target that has classes stands first where its rate is
+    asked for.
     """
+    if not contract.workload:
+        return []
+    target = contract.target if contract.classes > 1 else None
     dropped, numbers = helpers(columns), [name for name in columns if is_amount(name, columns)][:MOST_BY]
     return [
         [(_counted_for(name, columns) if name in dropped else "") or name for name in pair]
-        for pair in in_order(workload, numbers)
+        for pair in in_order(contract.workload, numbers, target)
         if {*pair} <= columns.keys()
     ]
 
@@ -163,6 +171,19 @@ def _by_numbers(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> I
     for first, second in asked:
         if {first, second} <= columns.keys() - dropped and (pair := grouped_by(first, second, columns)):
             yield pair
+
+
+def _dropped(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield numbers that are counted for figures alone, each with what a workload names it with, if that is received.
+
+    Nobody is handed the number, so it makes no groups: its mean by the other column is what it was counted for. Of 0
+    and 1 that is the rate of 1.
+    """
+    dropped = helpers(columns)
+    for first, second in asked:
+        for number, by in ((first, second), (second, first)):
+            if number in dropped and by in columns.keys() - dropped and not isinstance(columns[by], Derived):
+                yield number, by
 
 
 def _makes_groups(base: str, columns: Mapping[str, Any], dropped: Collection[str]) -> bool:
