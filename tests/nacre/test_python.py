@@ -174,7 +174,7 @@ def test_nothing_that_shows_itself_shows_a_real_row(finished):
     text = repr(made) + repr(made.report) + made.report._repr_html_() + repr(made.__dict__) + made.table.to_csv()
     assert PLANTED not in text
     lines = repr(made).splitlines()
-    assert len(lines) < 10 and "clinic" in lines[0] and "epsilon=1, delta=1e-5" in repr(made)
+    assert len(lines) < 16 and "clinic" in lines[0] and "epsilon=1, delta=1e-5" in repr(made)
 
 
 def test_a_release_that_hardly_stands_out_of_its_noise_is_warned_of_from_every_call(frame, tmp_path, monkeypatch):

@@ -61,6 +61,10 @@ class Marginal:
         """Return the same without counts by class, as where there is one class, of all records."""
         return replace(self, by_class=None)
 
+    def by_classes(self, by_class: tuple[Floats, Floats]) -> "Marginal":
+        """Return the same with other counts by class, to which its averages add up."""
+        return replace(self, pooled=by_class[0].sum(axis=0), by_class=by_class)
+
     def adding_up_to(self, records: float) -> "Marginal":
         """Return the averages as they are once their sum is known: each takes its part of what the noise adds up to.
 
@@ -167,7 +171,7 @@ def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> M
         columns = [column.without_classes() for column in columns]
     else:
         moved = agreeing([each for column in columns if (each := column.by_class)])
-        columns = [replace(column, by_class=each) for column, each in zip(columns, moved, strict=True)]
+        columns = [column.by_classes(each) for column, each in zip(columns, moved, strict=True)]
         weights = np.array([1 / part.shape[1] for part in parts])
         label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
         columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
@@ -243,7 +247,7 @@ def with_pairs(
         of_classes = [each for name in names if (each := columns[name].by_class)]
         columns[list(columns)[partition.class_column]] = _of_target(of_classes)
         moved = zip(names, agreeing(of_classes), strict=True)
-        columns |= {name: replace(columns[name], by_class=each) for name, each in moved}
+        columns |= {name: columns[name].by_classes(each) for name, each in moved}
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
     cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
     return Marginals(marginals.codec, columns, pair_stddev, cells)
