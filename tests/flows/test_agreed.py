@@ -48,7 +48,9 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     assert checked.agreed.startswith(f"{said}the officer's key you named") and checked.faults == []
     assert run_cli("verify", hand_off, "--officer-key", public)[0] == 3  # nobody signed who made it
     unnamed = first_words(run_cli("verify", hand_off)[1])  # anybody could have signed so
-    because = "it was signed with a key that you did not name as the officer's; next: name"
+    because = (
+        "it was signed with a key that you did not name as the officer's; when signed, 20 of 20 answers were blank"
+    )
     assert f"files may leave: not known, because {because}" in unnamed
     agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
     assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
