@@ -13,7 +13,7 @@ from dpmodels.hand_off.card import describe
 from dpmodels.hand_off.manifest import MANIFEST, own_digest, read_manifest
 from dpmodels.hand_off.page_places import first_difference, first_key
 from dpmodels.hand_off.pages import render_pages
-from dpmodels.hand_off.signature import NOBODY, UNSOUND, sign_manifest
+from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, sign_manifest
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.pages.page import LAYOUT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
@@ -84,7 +84,7 @@ def test_a_page_that_was_changed_is_named_with_the_heading_and_the_state_of_the_
     sign_manifest(hand_off, write_key(tmp_path / "key.pem")[0])
     assert verify_hand_off(hand_off).signature_beside_faults.startswith("that of manifest.json holds, by a key")
     other = write_key(tmp_path / "other.pem")[1]
-    assert verify_hand_off(hand_off, other).signature_beside_faults == UNSOUND
+    assert verify_hand_off(hand_off, other).signature_beside_faults == BY_OTHER_KEY
 
 
 @pytest.mark.parametrize(
