@@ -14,6 +14,7 @@ from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.card_content import content_of
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.pages.asked.limits import hard_limits
 from dpmodels.pages.asked.not_for import not_for
 from dpmodels.pages.asked.several import delta_of_records
 from dpmodels.pages.card import render_card, render_sheet, render_statement
@@ -64,6 +65,7 @@ def test_weekdays_and_hours_of_a_moment_are_lost_unless_days_and_hours_were_coun
 
 def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_officer_ticks_it() -> None:
     card = facts()
+    card["quality"].pop("not_for", None)  # which names what is lost of moments besides
     card["quality"] |= {
         "pale": {"ward": ["eyes", "bones"]},
         "marked": {
@@ -80,7 +82,7 @@ def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_offic
             said = text_of(page)
             held = said.partition("Declared purpose: ")[2].partition("The purpose needs none of these.")[0]
             assert held.startswith(declared) and "Not good for, whatever the purpose is" in held
-            assert held.count("☐") == ("statement for" in said) * (5 + 1) + ("statement for" not in said)
+            assert held.count("☐") == ("statement for" in said) * len(hard_limits(card)) + 1
             assert "a decision about a single person" in held and "linking these rows with other files" in held
             assert "groups of few rows, such as ward (eyes, bones)" in held
             assert f"to be used: {marks if 'statement for' in said else 'which these are stands below.'}" in held

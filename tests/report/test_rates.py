@@ -7,8 +7,7 @@ import pytest
 from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
-from dpmodels.methods.parts.marginals import agreeing, of_moments, with_pairs
-from dpmodels.methods.registry import create
+from dpmodels.methods.parts.marginals import of_moments, with_pairs
 from dpmodels.pages.figures.rates import by_class
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.multiples import rate_figures
@@ -16,7 +15,6 @@ from dpmodels.releases.steps import NoisySum
 from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.within import rate_within
 from tests.kit.every_kind import make
-from tests.kit.reports import release_of
 
 ROWS = 4000
 SCHEMA = make(
@@ -143,43 +141,6 @@ def test_a_column_of_which_noise_leaves_no_group_a_record_has_no_rates() -> None
     assert rates is not None and [NAMES[one["column"]] for one in rates["columns"]] == ["n"]
 
 
-def test_all_columns_have_as_many_of_each_class_and_their_rates_come_nearer() -> None:
-    """By known noise on the counts of four columns, over 200 releases; the difference of two groups is held as well."""
-    rng, sizes, noise = np.random.default_rng(5), (3, 8, 2, 20), (30.0, 30.0, 30.0, 20.0)
-    places = [rng.choice(size, 20_000, p=rng.dirichlet(np.full(size, 3.0))) for size in sizes]
-    sick = (rng.random(20_000) < 0.01 + 0.02 * (places[0] == 1)).astype(int)
-    exact = [np.zeros((2, size)) for size in sizes]
-    for table, place in zip(exact, places, strict=True):
-        np.add.at(table, (sick, place), 1.0)
-    off, differences = {False: [], True: []}, []
-    for _ in range(200):
-        noisy = [
-            (one + rng.normal(0, sd, one.shape), np.full(one.shape, sd)) for one, sd in zip(exact, noise, strict=True)
-        ]
-        moved = agreeing(noisy)
-        whole = np.array([counts.sum(axis=1) for counts, _ in moved])
-        assert np.allclose(whole, whole[0])
-        for is_moved, tables in ((False, noisy), (True, moved)):
-            apart = [(counts - one) / stddev for (counts, stddev), one in zip(tables, exact, strict=True)]
-            off[is_moved].append([[(np.abs(one) <= 2).mean(), (one**2).mean()] for one in apart])
-        differences.append(np.subtract(*(moved[2][0] - exact[2]).T) / (np.sqrt(2) * noise[2]))
-    before, after = (np.mean(off[is_moved], axis=0) for is_moved in (False, True))
-    assert (after[:, 0] > before[:, 0]).all() and (before[:, 0] > 0.94).all()
-    assert (after[:, 1] < before[:, 1]).all() and after[2, 1] < 0.85 * before[2, 1]
-    assert 0.9 < np.std(differences) < 1.1  # by the errors that are stated, which a smaller one would not hold
-
-
-def test_rates_of_a_release_add_up_to_one_rate_of_all_rows() -> None:
-    noise = 8.0 * 2**14
-    exact = summed(rows())
-    noisy = np.round(exact + np.random.default_rng(7).normal(0, noise, len(exact))).astype(np.int64)
-    marginals = of_moments(EMBEDDING, noisy, noise)
-    rates = rates_of(NAMES, [NoisySum(noisy, noise, EMBEDDING)], [exact.astype(np.float64)], marginals)
-    assert rates is not None
-    first, second = (np.dot(one["released"], one["share"]) for one in rates["columns"])
-    assert first == pytest.approx(second, abs=2e-5)
-
-
 def test_a_rate_that_a_rule_fixes_is_exact_and_the_page_says_by_what() -> None:
     schema = SCHEMA.model_copy(update={"constraints": ("when cause = d then sick", "when cause = e then not sick")})
     schema = type(SCHEMA).model_validate(schema.model_dump())
@@ -205,20 +166,3 @@ def test_a_rate_that_a_rule_fixes_is_exact_and_the_page_says_by_what() -> None:
     drawn_rates = rate_figures(facts)
     assert drawn_rates is not None
     assert [row[0] for row in drawn_rates.figures[0].rows] == ["a", "b", "c", "d, by a rule", "e, by a rule"]
-
-
-def test_the_target_has_as_many_of_each_class_as_all_columns_say_and_its_noise_is_what_is_stated() -> None:
-    system, records, off = create("nacre", {}, {}), Codec(SCHEMA).encode(rows()), []
-    sick = rows().to_pandas().sick
-    real = np.array([(~sick).sum(), sick.sum()])
-    for _ in range(40):
-        release = release_of(system, records, SCHEMA)
-        sums, marginals = system.sums(release), system.marginals(release)
-        target = marginals.columns["sick"]
-        off.append((target.pooled - real) / target.pooled_stddev)
-    assert 0.75 < np.sqrt(np.mean(np.square(off))) < 1.25
-    drawn = [np.ones(len(one.vector)) for one in sums]
-    rates = rates_of(NAMES, sums, drawn, marginals)
-    assert rates is not None
-    for one in rates["columns"]:
-        assert np.dot(one["released"], one["share"]) == pytest.approx(target.pooled[1] / marginals.records, abs=2e-5)

@@ -61,10 +61,6 @@ class Marginal:
         """Return the same without counts by class, as where there is one class, of all records."""
         return replace(self, by_class=None)
 
-    def by_classes(self, by_class: tuple[Floats, Floats]) -> "Marginal":
-        """Return the same with other counts by class, to which its averages add up."""
-        return replace(self, pooled=by_class[0].sum(axis=0), by_class=by_class)
-
     def adding_up_to(self, records: float) -> "Marginal":
         """Return the averages as they are once their sum is known: each takes its part of what the noise adds up to.
 
@@ -170,8 +166,6 @@ def of_moments(embedding: Moments, vector: NDArray[np.int64], steps: float) -> M
     if partition.class_column is None:
         columns = [column.without_classes() for column in columns]
     else:
-        moved = agreeing([each for column in columns if (each := column.by_class)])
-        columns = [column.by_classes(each) for column, each in zip(columns, moved, strict=True)]
         weights = np.array([1 / part.shape[1] for part in parts])
         label = np.average([part.sum(axis=1) for part in parts], axis=0, weights=weights)
         columns.insert(partition.class_column, Marginal.plain(label, noise / math.sqrt(weights.sum())))
@@ -243,45 +237,9 @@ def with_pairs(
         together = by_class.sum(axis=0), np.sqrt((stddevs**2).sum(axis=0))
         one = Marginal(once.counts, once.stddev, partition.merge[index], *together, None, (by_class, stddevs))
         columns[name] = one if once.by_class is not None else one.without_classes()
-    if partition.class_column is not None and not moments.counts_margins:  # whose columns have independent noise
-        of_classes = [each for name in names if (each := columns[name].by_class)]
-        columns[list(columns)[partition.class_column]] = _of_target(of_classes)
-        moved = zip(names, agreeing(of_classes), strict=True)
-        columns |= {name: columns[name].by_classes(each) for name, each in moved}
     pair_stddev = steps * float(moments.count_stddevs[1][moments.paired].mean()) if moments.paired.any() else None
     cells = 2.0 if isinstance(moments, Products) else float(np.mean(partition.sizes))
     return Marginals(marginals.codec, columns, pair_stddev, cells)
-
-
-def agreeing(by_class: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Give the counts of all columns, of independent noise, as many of each class as they say together.
-
-    Every column counts the same rows. What each says of a class is averaged by inverse variances to T, and its cells
-    are moved to that by least squares, each by its part of the noise V = sum v of them:
-
-        c_g + (T - sum c) v_g / V
-
-    This is (T' - sum c) v_g / (V + U) with the average T' of the other columns alone, of variance U. What is left of
-    the variance of a cell is v_g - v_g^2 / (V + U), and cells depend on each other: where two are equal, their
-    difference is as far off as before. Readers compare cells, so what is stated stays, which is no less.
-
-    Shapes: counts by class and their noise_stddev, of each column [classes, cells] both.
-    """
-    totals = np.array([counts.sum(axis=1) for counts, _ in by_class])
-    variances = np.maximum([np.square(stddev).sum(axis=1) for _, stddev in by_class], 1e-12)
-    missing = np.average(totals, axis=0, weights=1 / variances) - totals
-    moved = zip(by_class, missing / variances, strict=True)
-    return [(counts + part[:, None] * stddev**2, stddev) for (counts, stddev), part in moved]
-
-
-def _of_target(by_class: Sequence[tuple[Floats, Floats]]) -> Marginal:
-    """Average what the counts of every column by class, of independent noise, say of the target's classes.
-
-    Their sum is the number of records that all figures are parts of, and rates of classes by any column add up to them.
-    """
-    totals = [counts.sum(axis=1) for counts, _ in by_class]
-    average, stddev = pooled(totals, [np.square(each).sum(axis=1) for _, each in by_class])
-    return Marginal.plain(average, float(stddev.max()))
 
 
 def pooled(estimates: Sequence[Floats], variances: Sequence[Floats]) -> tuple[Floats, Floats]:

@@ -7,8 +7,6 @@ A rare class is little of all rows, so what is a small error of a table is a lar
 
 Where a rule of the schema leaves a group no row of the class, or none of another, its rate is 0 or 1 without noise.
 
-All columns have as many rows of a class (``agreeing`` of methods/parts/marginals.py), but for what rules take from one.
-
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
