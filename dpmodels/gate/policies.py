@@ -15,7 +15,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.gate.differences import Difference
 from dpmodels.gate.factors import Factor, factors_of
 from dpmodels.gate.rounding import LastDecimals, Rounding, decimals_of
-from dpmodels.plural import listed
+from dpmodels.plural import counted, listed
 
 ROUNDED = "round"
 DONE = {
@@ -30,9 +30,7 @@ DONE = {
 }
 
 
-MEND_FIRST = (
-    "{count:,} rows break its formula, which names {of}, of which more is said: mend that first, and look again"
-)
+MEND_FIRST = "in {rows} its formula is broken, which names {of}, of which more is said: mend that first, and look again"
 
 
 @dataclass
@@ -75,7 +73,7 @@ class Following:
     @property
     def text(self) -> str:
         """Say what to mend first."""
-        return MEND_FIRST.format(count=self.count, of=listed(self.of, "and"))
+        return MEND_FIRST.format(rows=counted(self.count, "row"), of=listed(self.of, "and"))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"
@@ -112,9 +110,9 @@ class Policies:
         broken: list[Counted] = [*self._broken.values(), *self._factors.values()]
         broken = [one for one in broken if one.count]
         others = [one for name, one in self._differences.items() if name not in {one.name for one in broken}]
-        counted: list[Counted] = [policy for policy in (*every, *broken, *others) if policy.count]
-        spoken_of = {policy.name for policy in counted if policy.name in self._schema.derived}
-        return [self._or_following(policy, spoken_of) for policy in counted]
+        policies: list[Counted] = [policy for policy in (*every, *broken, *others) if policy.count]
+        spoken_of = {policy.name for policy in policies if policy.name in self._schema.derived}
+        return [self._or_following(policy, spoken_of) for policy in policies]
 
     def _or_following(self, policy: Counted, spoken_of: Collection[str]) -> Counted:
         """Return what is said of a formula, or that others which it names are to be mended first, if nothing helps."""

@@ -14,7 +14,9 @@ UNCHECKED = (
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
-WRONG_KEY = "the key you named is not the one that signed; check the key before anything else"
+WRONG_KEY = (
+    "the key you named is not the one that signed; check the key before anything else, since no file was checked"
+)
 """What a headline says where nothing else is found to be wrong."""
 MADE_UP = "vouches for it. It hangs together, and whoever made it could have made it up"
 MEANS = {

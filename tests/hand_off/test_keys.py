@@ -120,11 +120,14 @@ def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Pat
     assert code == 1 and json.loads(out)["verdict"] == FAULTY and "the key you named (--public-key)" in err
     code, out, err = run_cli("verify", hand_off, "--public-key", other)
     assert code == 1 and out.startswith(
-        "FAULTY: the key you named is not the one that signed; check the key before anything else\n"
+        "FAULTY: the key you named is not the one that signed; check the key before anything else, "
+        "since no file was checked\n"
         "files may leave: not known, because another key signed"
     )
     assert "the key you named (--public-key)" in err and "files may leave" not in err and "not as it was" not in err
     (hand_off / "report.html").write_text("x")
+    code, out, _ = run_cli("verify", hand_off, "--public-key", other)  # what a stranger signed is not looked at
+    assert code == 1 and "no file was checked" in out and "VERIFIED" not in out
     code, out, err = run_cli("verify", hand_off)
     assert code == 1 and re.match(r"FAULTY: \d faults?\nfiles may leave: no, because it is not as it was made", out)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.card_words import cut
-from dpmodels.pages.figures.named import listed
+from dpmodels.pages.figures.named import MOST_NAMED, listed
 
 Facts = Mapping[str, Any]
 SINGLE = "a decision about a single person, or a search for one"
@@ -113,8 +113,11 @@ def means_in_words(quality: Facts) -> list[tuple[str, str]]:
 
 
 def _by_mark(marks: Mapping[str, Mapping[str, str]]) -> str:
+    """Name the columns by their marks: of those of no use all, since whoever has the sheet alone is to know each."""
     return "; ".join(
-        f"{words}: {listed(_with_limit(mark, marks[mark]))}" for mark, words in OF_ALL.items() if mark in marks
+        f"{words}: {listed(every, len(every) if mark == 'bad' else MOST_NAMED)}"
+        for mark, words in OF_ALL.items()
+        if mark in marks and (every := _with_limit(mark, marks[mark]))
     )
 
 
