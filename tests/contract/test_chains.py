@@ -51,7 +51,7 @@ def test_a_chain_written_out_gives_what_its_steps_give(seed: int) -> None:
         "b": rng.integers(1, 41, ROWS),
         "k": np.array(["x", "y"])[places],
     }
-    operands = {"a": values["a"], "b": values["b"].astype(float), "k": places.astype(float)}
+    operands = {"a": amounts, "b": pieces.astype(float), "k": places.astype(float)}
     for name, text, decimals in steps:
         columns = {**schema.columns, **{step: schema.columns["a"] for step, _, _ in steps}}
         given = reckon(text, operands, columns)
