@@ -46,11 +46,8 @@ def test_a_chain_written_out_gives_what_its_steps_give(seed: int) -> None:
     assert isinstance(schema, Schema), faults
     rng = np.random.default_rng(seed)
     places = rng.integers(0, 2, ROWS)
-    values = {
-        "a": np.round(rng.random(ROWS) * 900, 2),
-        "b": rng.integers(1, 41, ROWS),
-        "k": np.array(["x", "y"])[places],
-    }
+    amounts, pieces = np.round(rng.random(ROWS) * 900, 2), rng.integers(1, 41, ROWS)
+    values = {"a": amounts, "b": pieces, "k": np.array(["x", "y"])[places]}
     operands = {"a": amounts, "b": pieces.astype(float), "k": places.astype(float)}
     for name, text, decimals in steps:
         columns = {**schema.columns, **{step: schema.columns["a"] for step, _, _ in steps}}
