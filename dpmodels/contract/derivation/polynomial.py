@@ -1,16 +1,18 @@
 """Formulas written out as sums of multiples of products, so that it shows which of them are sums of the others.
 
 ``base + 1.5 * hours * rate`` is 1 of ``base`` and 1.5 of ``hours * rate``. What cannot be written out, such as
-``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out of a
-summand: it moves a sum of many rows by next to nothing.
+``max(a - b, 0)``, is a factor as it stands. Rounding to decimals, ``round(x * 100) / 100``, is left out, also of what
+is multiplied with no more than 100 and so moves by half at most: it moves a sum of many rows by next to nothing.
 """
 
 import ast
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.contract.derivation.monotone import constant_of
 from dpmodels.contract.derivation.reach import Ends, reach
+from dpmodels.contract.derivation.tariff import is_table, numbers_of
 from dpmodels.contract.formula import parsed
 
 Product = tuple[str, ...]
@@ -59,25 +61,49 @@ def reach_of_product(product: Product, columns: Mapping[str, Any]) -> Ends:
     return low, high
 
 
-def _written_out(node: ast.expr, is_summand: bool = True) -> Polynomial:
-    """Write a part out; a rounded one that is multiplied is a factor as it stands, for so is its rounding."""
+def _written_out(node: ast.expr, times: float = 1.0) -> Polynomial:
+    """Write a part out that is multiplied with ``times`` at most.
+
+    A rounded one that is multiplied with more than its unit is a factor as it stands, for so is its rounding.
+    """
     if (constant := constant_of(node)) is not None:
         return {(): constant}
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        return _times(_written_out(node.operand, is_summand), {(): -1.0 if isinstance(node.op, ast.USub) else 1.0})
-    if isinstance(node, ast.BinOp) and (inner := _rounded(node)) is not None:
-        return _written_out(inner, is_summand) if is_summand else {(ast.unparse(node),): 1.0}
+        return _times(_written_out(node.operand, times), {(): -1.0 if isinstance(node.op, ast.USub) else 1.0})
+    if isinstance(node, ast.BinOp) and (rounded := _rounded(node)) is not None:
+        inner, unit = rounded
+        return _written_out(inner, times) if times <= unit else {(ast.unparse(node),): 1.0}
     if isinstance(node, ast.BinOp):
-        is_sum = is_summand and isinstance(node.op, ast.Add | ast.Sub)
-        left, right = _written_out(node.left, is_sum), _written_out(node.right, is_sum)
+        left, right = (_written_out(one, times * most) for one, most in _sides(node))
         whole = _of_both(node.op, left, right)
         if whole is not None and len(whole) <= MOST_PRODUCTS:
             return whole
     return {(ast.unparse(node),): 1.0}
 
 
-def _rounded(node: ast.BinOp) -> ast.expr | None:
-    """Return what a part rounds to decimals: the x of ``round(x * 100) / 100``, or x / 100 of ``round(x) / 100``."""
+def _sides(node: ast.BinOp) -> list[tuple[ast.expr, float]]:
+    """Return the sides of an operator, each with the most that it is multiplied with by the other one."""
+    if isinstance(node.op, ast.Add | ast.Sub):
+        return [(node.left, 1.0), (node.right, 1.0)]
+    if isinstance(node.op, ast.Mult):
+        return [(node.left, _most(node.right)), (node.right, _most(node.left))]
+    divisor = abs(constant_of(node.right) or 0.0)
+    return [(node.left, 1.0 / divisor if divisor else math.inf), (node.right, math.inf)]
+
+
+def _most(node: ast.expr) -> float:
+    """Return how large a constant, or the largest number of a table, is; of anything else without end."""
+    if isinstance(node, ast.Subscript) and is_table(node):
+        return max(map(abs, numbers_of(node).values()))
+    constant = constant_of(node)
+    return math.inf if constant is None else abs(constant)
+
+
+def _rounded(node: ast.BinOp) -> tuple[ast.expr, float] | None:
+    """Return what a part rounds to decimals, and by which unit: x and 100 of ``round(x * 100) / 100``.
+
+    Of ``round(x) / 100`` it is x / 100.
+    """
     call, unit = node.left, constant_of(node.right)
     is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "round"
     if not (isinstance(node.op, ast.Div) and is_call and unit is not None and unit >= LEAST_UNIT):
@@ -85,8 +111,8 @@ def _rounded(node: ast.BinOp) -> ast.expr | None:
     (inner,) = call.args if isinstance(call, ast.Call) and len(call.args) == 1 else (None,)
     is_scaled = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult)
     if isinstance(inner, ast.BinOp) and is_scaled and constant_of(inner.right) == unit:
-        return inner.left
-    return ast.BinOp(inner, ast.Div(), node.right) if inner is not None else None
+        return inner.left, unit
+    return (ast.BinOp(inner, ast.Div(), node.right), unit) if inner is not None else None
 
 
 def _of_both(operator: ast.operator, left: Polynomial, right: Polynomial) -> Polynomial | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmodels.contract.continuous import Continuous
 from dpmodels.contract.datetimes import Datetime
-from dpmodels.contract.derivation.tariff import numbers_of
+from dpmodels.contract.derivation.tariff import name_of, numbers_of, values_of
 from dpmodels.contract.formula import ARITHMETIC, BETWEEN, LATER, OF_NUMBERS, SECONDS, is_whole, parsed, power
 
 Ends = tuple[float, float]
@@ -35,8 +35,9 @@ def _reach(node: ast.AST, columns: Mapping[str, Any]) -> Ends:
         listed = map(float, getattr(column, "keys", ()))  # of numbers that are listed
         return (column.low, column.high) if isinstance(column, Continuous) else (min(ends := [*listed]), max(ends))
     if isinstance(node, ast.Subscript):
-        numbers = numbers_of(node).values()
-        return float(min(numbers)), float(max(numbers))
+        numbers = numbers_of(node)
+        of_values = [numbers[value] for value in values_of(columns.get(name_of(node))) if value in numbers]
+        return float(min(of_values or numbers.values())), float(max(of_values or numbers.values()))
     if isinstance(node, ast.UnaryOp):
         low, high = _reach(node.operand, columns)
         return -high, -low

@@ -83,12 +83,8 @@ class Rules:
         least, most = reach_of(settled(polynomial_of(formula), _fixed(known)), columns)
         return (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (low, high)
 
-    def fixed(self, names: Collection[str], name: str, inside: Mask) -> dict[str, float]:
-        """Return the values of numbers that have a single one where a column is in some of its fine cells."""
-        return _fixed(self._known(names, name, inside))
-
     def _known(self, names: Collection[str], name: str, inside: Mask) -> dict[str, Modelled]:
-        """Return what is left of numbers of which it is not all, where a column is in some of its fine cells."""
+        """Return what is left of columns of which it is not all, where a column is in some of its fine cells."""
         return {one: left for one in names if (left := self._left(one, name, inside)) is not None}
 
     def within(self, table: NoisyTable, formula: str, moments: Moments) -> Moments:
@@ -161,16 +157,16 @@ class Rules:
         return HALF * max((10.0**-one for one in kept), default=0.0)
 
     def _left(self, one: str, other: str, inside: Mask) -> Modelled | None:
-        """Return what is left of a number where a column is in some of its fine cells, by itself or by rules.
+        """Return what is left of a column where another is in some of its fine cells, by itself or by rules.
 
-        None where that is all of it, and of what is no number.
+        None where that is all of it, and of dates.
         """
         column = self.cut.get(one)
-        if column is None or not (_is_listed(column) or isinstance(column, Integer | Number)):
+        if not isinstance(column, Discrete | Integer | Number):
             return None
         out = ~inside if one == other else self._out(one, other, inside)
         if isinstance(column, Discrete):
-            left = [value for value, is_out in zip(column.values, out, strict=False) if not is_out]
+            left = tuple(value for value, is_out in zip(column.values, out, strict=False) if not is_out)
             return column.model_copy(update={"values": left}) if 0 < len(left) < len(column.values) else None
         first, last = _span(column, np.arange(column.size))
         there = ~out & np.isfinite(first)
@@ -212,7 +208,7 @@ def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
 
 
 def _fixed(columns: Mapping[str, Modelled]) -> dict[str, float]:
-    ends = {name: reach(name, columns) for name in columns}
+    ends = {name: reach(name, columns) for name, one in columns.items() if not isinstance(one, Discrete) or _is_listed(one)}
     return {name: low for name, (low, high) in ends.items() if low == high}
 
 

@@ -71,10 +71,10 @@ class Inside:
             low, high = max(low, least), min(high, most)
         return (low, high) if low <= high else (-math.inf, math.inf)
 
-    def fixed(self, group: Hashable, names: Collection[str]) -> dict[str, float]:
-        """Return the values of those columns that rules leave a single one of in a group."""
-        fixed = (self.rules.fixed(names, name, inside) for name, inside in self._of(group))
-        return {name: value for each in fixed for name, value in each.items()}
+    def fixed(self, group: Hashable, formulas: Collection[str]) -> dict[str, float]:
+        """Return what those columns and formulas are that have a single value in a group."""
+        ends = {one: self.between(group, one) for one in formulas}
+        return {one: low for one, (low, high) in ends.items() if low == high}
 
     def _of(self, group: Hashable) -> Iterator[tuple[str, Mask]]:
         """Yield the columns of which it is known which fine cells are in a group, and these."""

@@ -15,6 +15,8 @@ ROUNDS = 2000
 """How often a sum that is beyond its bounds is brought to them, at most."""
 NOTHING = 1e-4
 """What is known of an unknown before anything is measured: it is off by no more than a hundred times its range."""
+FIXED = 1e-13
+"""Part of the variance of all unknowns that rounding leaves of a sum which exact ones fix."""
 SMALL = 1e-9
 """Part of an unknown's range that rounding makes of nothing."""
 
@@ -58,9 +60,11 @@ def _between(unknowns: Floats, covariance: Floats, limits: Floats, ends: Floats)
 
     The sum that is farthest beyond its end, or farthest within it without need, is brought to it, until none is.
     """
+    lengths = np.maximum(np.sqrt((limits**2).sum(axis=1)), 1e-300)
+    limits, ends = limits / lengths[:, None], ends / lengths
     moves = limits @ covariance  # what each sum moves of the unknowns
     variances, pressed = np.einsum("lu,lu->l", moves, limits), np.zeros(len(limits))
-    can_move = variances > SMALL**2
+    can_move = variances > SMALL * SMALL + FIXED * np.trace(covariance)  # what is exact moves by rounding alone
     limits, ends, moves, variances, pressed = (one[can_move] for one in (limits, ends, moves, variances, pressed))
     for _ in range(ROUNDS if len(limits) else 0):
         steps = np.maximum((limits @ unknowns - ends) / variances, -pressed)

@@ -264,9 +264,9 @@ class _Layout:
                 least, most = max(low, left[0]), min(high, left[1])
                 least, most = (least, most) if least <= most else (low, high)
                 yield row, least - of.get((), 0.0), most - of.get((), 0.0)
-        names = {one for product in self.products for one in product if one in columns}
+        factors = {one for product in self.products for one in product}
         for place, group in enumerate(index):
-            fixed = inside.fixed(group, names) if names else {}
+            fixed = inside.fixed(group, factors)
             yield from ((row, 0.0, 0.0) for row in self._alike(place, fixed))
         for pair in inside.rules.pairs:
             if {pair.lower, pair.upper} <= written.keys() and is_of_all_rows(pair, columns):
