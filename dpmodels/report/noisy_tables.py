@@ -25,8 +25,9 @@ from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.releases.release import Release
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
-from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, parts_of_totals, tails_joined
+from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
 from dpmodels.report.derived.possible import Rules
+from dpmodels.report.likely import Side, likely, side_of, spread
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
@@ -110,7 +111,7 @@ class Counted:
         Without ``about`` it is all tables.
         """
         self.contract = release.line.contract
-        self.measured, self.combined, self.values = _tables_of(release, about)
+        self.measured, self.combined, self.values, self.records = _tables_of(release, about)
         table: Any = self.contract.tables[self.contract.root] if self.contract.kind == "tree" else self.contract
         self.columns: Mapping[str, Any] = getattr(table, "columns", {})
         implications, pairs = (getattr(table, each, ()) for each in ("implications", "rules"))
@@ -179,9 +180,20 @@ class Counted:
         moments = self.moments(formula, table) if formula else None
         ends = None if formula or names[-1] not in table.names else self.rules.ends(table, names[-1])
         merged = dict(zip(table.names, table.cells_of, strict=True))
-        best = self.over([*kept]) if len(kept) == 1 else None
-        totals = parts_of_totals(table, best[1]) if best else None
+        sides = self._sides(table)
+        table, axes = likely(table, sides), [table.names.index(name) for name in kept]
+        side = sides.get(axes[0]) if len(axes) == 1 else None
+        totals = None if side is None else (spread(side.rows, axes[0], table), spread(side.variances, axes[0], table))
         return Cells(self._rows(kind, table), labels, moments, ends, totals, merged)
+
+    def _sides(self, table: NoisyTable) -> dict[int, Side]:
+        """Return how many rows each cell of the columns of a table has, by axis.
+
+        Columns are left out of which no cells are counted that make these up.
+        """
+        every = {axis: one[1] for axis, name in enumerate(table.names) if (one := self.over([name]))}
+        sides = {axis: side_of(table, one, self.records) for axis, one in every.items()}
+        return {axis: side._replace(are_exact=not isinstance(self.values.columns[table.names[axis]], Continuous)) for axis, side in sides.items() if side}
 
     def moments(self, formula: str, table: NoisyTable) -> Moments:
         """Return what a formula gives in each cell of a table.
@@ -290,7 +302,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     Raises:
         Unsuitable: its method releases no counts.
     """
-    measured, combined, values = _tables_of(release)
+    measured, combined, values, _ = _tables_of(release)
     rows = list[pa.Table]()
     for number, (kind, table) in enumerate(_of_kinds(measured, combined)):
         rows.append(_rows(number, kind, table, values))
@@ -333,8 +345,8 @@ def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) ->
 
 def _tables_of(
     release: Release, about: Collection[str] | None = None
-) -> tuple[list[NoisyTable], list[NoisyTable], CellValues]:
-    """Return the tables that a release measured, the combined counts of each column, and what cells stand for."""
+) -> tuple[list[NoisyTable], list[NoisyTable], CellValues, float]:
+    """Return the tables that a release measured, the combined counts of each column, what cells stand for, and rows."""
     line = release.line
     system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
     marginals = system.marginals(release) if system else None
@@ -346,7 +358,7 @@ def _tables_of(
     combined += _by_class(marginals)
     kept = {*about, marginals.codec.schema.target} if about is not None else None
     measured = [table for table in system.tables(release) if kept is None or {*table.names} <= kept]
-    return measured, combined, CellValues(marginals.codec.columns, marginals.columns)
+    return measured, combined, CellValues(marginals.codec.columns, marginals.columns), marginals.records
 
 
 def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:

@@ -241,28 +241,6 @@ def tails_joined(table: NoisyTable, names: Collection[str], values: CellValues) 
     return replace(table, counts=counts, stddev=np.sqrt(variances), cells_of=tuple(cells_of))
 
 
-def parts_of_totals(table: NoisyTable, one: NoisyTable) -> tuple[Floats, Floats] | None:
-    """Spread how many rows each cell of a column has, and the variance of that, over the cells of a table beside it.
-
-    None where the column's own cells do not make up those of the table. Shapes: [cells of the table] each.
-
-    Args:
-        table: of the column and others.
-        one: of the column alone.
-    """
-    axis, (fine,) = table.names.index(one.names[0]), one.cells_of
-    merge, size = table.cells_of[axis], table.counts.shape[axis]
-    place = np.zeros(one.counts.size, dtype=np.int64)
-    place[fine] = merge
-    if (place[fine] != merge).any():
-        return None
-    variances = np.broadcast_to(np.square(one.stddev), one.counts.shape)
-    shape = [size if other == axis else 1 for other in range(len(table.names))]
-    along = (np.bincount(place, each, size).reshape(shape) for each in (one.counts, variances))
-    counts, noise = (np.broadcast_to(each, table.counts.shape).ravel() * size / table.counts.size for each in along)
-    return counts, noise
-
-
 def mean_of(table: NoisyTable, moments: Moments) -> tuple[float, float] | None:
     """Return the mean of what is not null, and the standard deviation that it is off by; None if noise drowns it."""
     there = ~np.isnan(moments.mean)
