@@ -35,6 +35,7 @@ from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
 from dpmodels.report.fidelity import Measured, Summed
 from dpmodels.report.groups.rates import rates_of
+from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.pairs import pairs_of
 from dpmodels.report.report import summarise
 
@@ -114,7 +115,8 @@ def outcomes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
     for places, pair in together[0].items():
         apart = float(np.abs(pair.synthetic - together[1][places].synthetic).sum() / 2)
         yield "pairs", likely_of_pair(pair.figures), apart
-    by_target = [rates_of(names, sums, totals, marginals) or {"columns": []} for totals in (drawn, truly)]
+    likely = Counted(of_release.release).likely
+    by_target = [rates_of(names, sums, each, marginals, likely) or {"columns": []} for each in (drawn, truly)]
     for one, real_rates in zip(*(each["columns"] for each in by_target), strict=True):
         for within, *rates in zip(one["within"], one["synthetic"], real_rates["synthetic"], strict=True):
             yield "rates", within, abs(rates[0] - rates[1])

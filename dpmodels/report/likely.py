@@ -37,16 +37,17 @@ class Side(NamedTuple):
 
     rows: Floats
     variances: Floats
-    are_exact: bool = True
+    are_exact: bool
 
 
-def side_of(table: NoisyTable, one: NoisyTable, records: float) -> Side | None:
+def side_of(table: NoisyTable, one: NoisyTable, records: float, are_exact: bool) -> Side | None:
     """Return how many rows each cell that a table has of a column holds; None where the column has other cells.
 
     Args:
         table: of the column and others.
         one: of the column alone.
         records: what they add up to.
+        are_exact: whether the table is held to them.
     """
     axis, (fine,) = table.names.index(one.names[0]), one.cells_of
     merge, size = table.cells_of[axis], table.counts.shape[axis]
@@ -54,11 +55,10 @@ def side_of(table: NoisyTable, one: NoisyTable, records: float) -> Side | None:
     place[fine] = merge
     if (place[fine] != merge).any():
         return None
-    counts, variances = (
-        np.bincount(place, each, size) for each in (one.counts, np.broadcast_to(np.square(one.stddev), one.counts.shape))
-    )
-    move = _moves(counts[None], variances[None], np.array([records]), np.zeros(1))
-    return Side(np.maximum(counts + move * variances, 0.0), variances)
+    noise: Floats = np.broadcast_to(np.square(one.stddev), one.counts.shape)
+    counts, variances = (np.bincount(place, each, size).astype(np.float64) for each in (one.counts, noise))
+    shift = _shifts(counts[None], variances[None], np.array([records]), np.zeros(1))
+    return Side(np.maximum(counts + shift * variances, 0.0), variances, are_exact)
 
 
 def spread(side: Floats, axis: int, table: NoisyTable) -> Floats:
@@ -77,8 +77,8 @@ def likely(table: NoisyTable, sides: Mapping[int, Side]) -> NoisyTable:
         for axis in shifts:
             rows, loose, are_exact = sides[axis]
             others = _shifted(table.counts, variances, {**shifts, axis: np.zeros(len(rows))})
-            along = (np.moveaxis(each, axis, 0).reshape(len(rows), -1) for each in (others, variances))
-            shifts[axis] = _moves(*along, rows, np.zeros(len(rows)) if are_exact else loose)
+            along = [np.moveaxis(each, axis, 0).reshape(len(rows), -1) for each in (others, variances)]
+            shifts[axis] = _shifts(along[0], along[1], rows, np.zeros(len(rows)) if are_exact else loose)
         moved = max((float(np.abs(shifts[axis] - before[axis]).max()) for axis in shifts), default=0.0)
         if moved * np.sqrt(variances.max(initial=0.0)) < NOTHING:
             break
@@ -93,7 +93,7 @@ def _shifted(counts: Floats, variances: Floats, shifts: Mapping[int, Floats]) ->
     return counts
 
 
-def _moves(counts: Floats, variances: Floats, sums: Floats, loose: Floats) -> Floats:
+def _shifts(counts: Floats, variances: Floats, sums: Floats, loose: Floats) -> Floats:
     """Return the a of each row with which max(counts + a variances, 0) adds up to its sum less a times ``loose``.
 
     The more a is, the more cells are above 0, in the order of counts / variances: of each number of them it is known
@@ -105,7 +105,7 @@ def _moves(counts: Floats, variances: Floats, sums: Floats, loose: Floats) -> Fl
     order = np.argsort(-ratios, axis=1, kind="stable")
     values, weights = (np.take_along_axis(np.where(is_noisy, each, 0.0), order, 1) for each in (counts, variances))
     left = sums - np.where(is_noisy, 0.0, counts).sum(axis=1)
-    moves = (left[:, None] - values.cumsum(axis=1)) / np.maximum(weights.cumsum(axis=1) + loose[:, None], 1e-300)
-    above = ((weights > 0) & (values + moves * weights > 0)).sum(axis=1)
-    found = np.take_along_axis(moves, np.maximum(above - 1, 0)[:, None], axis=1)[:, 0]
+    shifts = (left[:, None] - values.cumsum(axis=1)) / np.maximum(weights.cumsum(axis=1) + loose[:, None], 1e-300)
+    above = ((weights > 0) & (values + shifts * weights > 0)).sum(axis=1)
+    found = np.take_along_axis(shifts, np.maximum(above - 1, 0)[:, None], axis=1)[:, 0]
     return np.where(is_noisy.any(axis=1), found, 0.0)

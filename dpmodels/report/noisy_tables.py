@@ -6,12 +6,10 @@ Privacy: post-processing of released counts and public noise scales.
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
@@ -21,13 +19,12 @@ from dpmodels.contract.formula import names_in
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
-from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.releases.release import Release
-from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.cell_values import CellValues
 from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.likely import Side, likely, side_of, spread
+from dpmodels.report.table_rows import rows_of_table
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the
@@ -35,30 +32,6 @@ classes of the target."""
 LEAST_ROWS, MOST_EACH = 2**16, 3
 """Rows of tables that are written at once, at least; and tables of the least noise, and of the most cells, by which a
 mean is tried."""
-PARTS = " | "
-"""Stands between the parts of a cell where all tables are listed; asked for by columns it is called as on a page."""
-SCHEMA = pa.schema(
-    [
-        ("table", pa.int32()),
-        ("kind", pa.dictionary(pa.int32(), pa.string())),
-        ("columns", pa.list_(pa.string())),
-        ("cells", pa.list_(pa.string())),
-        ("low", pa.list_(pa.float64())),
-        ("high", pa.list_(pa.float64())),
-        ("mean", pa.list_(pa.float64())),
-        ("stddev", pa.list_(pa.float64())),
-        ("count", pa.float64()),
-        ("standard_error", pa.float64()),
-    ]
-)
-NO_NUMBERS = (None, None, None, None)
-Cell = tuple[str, float | None, float | None, float | None, float | None]
-"""Label of a cell; and, in a column of numbers, the bounds, the mean and the standard deviation of the values in it.
-
-Nulls have none of the four; dates have them in ticks, where a table is asked for by its columns.
-"""
-
-
 TOGETHER = (
     "a call of `marginals` without columns lists its tables, and the next release counts three columns together that "
     "an entry of `workload` names with `joint: true`"
@@ -183,17 +156,25 @@ class Counted:
         sides = self._sides(table)
         table, axes = likely(table, sides), [table.names.index(name) for name in kept]
         side = sides.get(axes[0]) if len(axes) == 1 else None
-        totals = None if side is None else (spread(side.rows, axes[0], table), spread(side.variances, axes[0], table))
+        totals = (spread(side.rows, axes[0], table), spread(side.variances, axes[0], table)) if side else None
         return Cells(self._rows(kind, table), labels, moments, ends, totals, merged)
+
+    def likely(self, table: NoisyTable) -> NoisyTable:
+        """Return a table of the most likely counts, of which cells that no row can be in have none, and no noise."""
+        cleared = self.rules.cleared(table)
+        return likely(cleared, self._sides(cleared))
 
     def _sides(self, table: NoisyTable) -> dict[int, Side]:
         """Return how many rows each cell of the columns of a table has, by axis.
 
         Columns are left out of which no cells are counted that make these up.
         """
-        every = {axis: one[1] for axis, name in enumerate(table.names) if (one := self.over([name]))}
-        sides = {axis: side_of(table, one, self.records) for axis, one in every.items()}
-        return {axis: side._replace(are_exact=not isinstance(self.values.columns[table.names[axis]], Continuous)) for axis, side in sides.items() if side}
+        every, sides = self.values.columns, dict[int, Side]()
+        for axis, name in enumerate(table.names):
+            one = self.over([name])
+            if one and (side := side_of(table, one[1], self.records, not isinstance(every[name], Continuous))):
+                sides[axis] = side
+        return sides
 
     def moments(self, formula: str, table: NoisyTable) -> Moments:
         """Return what a formula gives in each cell of a table.
@@ -288,7 +269,7 @@ class Counted:
     def _rows(self, kind: str, table: NoisyTable) -> Counts:
         columns = {name: self.values.columns[name] for name in table.names}
         ticks = {name: column.tick for name, column in columns.items() if isinstance(column, Datetime)}
-        return Counts(_rows(0, kind, table, self.values, asked=True), ticks)
+        return Counts(rows_of_table(0, kind, table, self.values, asked=True), ticks)
 
 
 def _noise(one: tuple[str, NoisyTable]) -> tuple[float, int]:
@@ -305,7 +286,7 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
     measured, combined, values, _ = _tables_of(release)
     rows = list[pa.Table]()
     for number, (kind, table) in enumerate(_of_kinds(measured, combined)):
-        rows.append(_rows(number, kind, table, values))
+        rows.append(rows_of_table(number, kind, table, values))
         if sum(map(len, rows)) >= LEAST_ROWS:
             yield pa.concat_tables(rows)
             rows = []
@@ -368,42 +349,3 @@ def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:
     for name, one in marginals.columns.items():
         if target is not None and one.by_class is not None:
             yield NoisyTable((target, name), (*classes, one.cell_of), *one.by_class, independent=True)
-
-
-def _rows(number: int, kind: str, table: NoisyTable, values: CellValues, asked: bool = False) -> pa.Table:
-    sides = [_cells(values, *side, asked) for side in zip(table.names, table.cells_of, strict=True)]
-    combinations, size = list(product(*sides)), table.counts.size
-    parts = [[[side[part] for side in each] for each in combinations] for part in range(5)]
-    errors = np.broadcast_to(table.stddev, table.counts.shape).ravel()
-    kinds = pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, dtype=np.int32)), pa.array([kind]))
-    figures = [np.full(size, number), kinds, [list(table.names)] * size, *parts, table.counts.ravel(), errors]
-    arrays = [pa.array(each, type=field.type) for each, field in zip(figures, SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
-
-
-def _cells(values: CellValues, name: str, numbers: NDArray[np.int64], asked: bool) -> list[Cell]:
-    """Describe the cells of one column, each of which joins the fine cells that have its number.
-
-    Where the column was ``asked`` for, dates have figures in ticks.
-    """
-    column = values.columns[name]
-    between = OF_CATEGORIES if asked else PARTS
-    moments = values.of(name, numbers) if asked or not isinstance(column, Datetime) else None
-    groups = [np.flatnonzero(numbers == cell) for cell in range(int(numbers.max()) + 1)]
-    if not isinstance(column, Continuous):
-        return [(between.join(cell_label(column, int(cell)) for cell in fine), *NO_NUMBERS) for fine in groups]
-    name_of = values_in_words if asked else PARTS.join
-    labels = [name_of(names) for names in group_labels(column, numbers)]
-    if moments is None:
-        return [(label, *NO_NUMBERS) for label in labels]
-    first, last = column.grid.bounds
-    cells = list[Cell]()
-    for cell, (label, fine) in enumerate(zip(labels, groups, strict=True)):
-        if fine[-1] < column.cells:
-            low, high = float(first[fine[0]]), float(last[fine[-1]])
-            cells.append((label, low, high, float(moments[0][cell]), float(moments[1][cell])))
-        elif column.zero_state is not None and fine.tolist() == [column.cells]:
-            cells.append((label, 0.0, 0.0, 0.0, 0.0))
-        else:  # nulls, or a half that has them beside values
-            cells.append((label, *NO_NUMBERS))
-    return cells

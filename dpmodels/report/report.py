@@ -96,7 +96,7 @@ def summarise(
         "columns": columns,
         **further,
         "pairs": together,
-        **_rates(overview, measured, summed),
+        **_rates(overview, measured, summed, release),
         **_groups(release, tally, first, {"columns": columns, "pairs": together, **further}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
@@ -223,9 +223,11 @@ def with_cut(facts: dict[str, Any], column: Modelled, line: Line) -> dict[str, A
     return facts | {"discovered_bounds": bounds} | joined(facts.get("warning"), cut(column, bounds)) | known
 
 
-def _rates(schema: Schema, measured: Measured, summed: Summed) -> dict[str, Any]:
+def _rates(schema: Schema, measured: Measured, summed: Summed, release: Release) -> dict[str, Any]:
     """State the rates of the target by every other column, where it was counted with them."""
-    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals, schema)
+    is_counted = schema.target_index is not None and release.line.contract.is_table and measured.marginals is not None
+    likely = Counted(release).likely if is_counted else None
+    rates = rates_of(list(schema.modelled), measured.sums, summed.totals, measured.marginals, likely)
     return {"rates": rates} if rates else {}
 
 

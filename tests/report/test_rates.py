@@ -12,6 +12,7 @@ from dpmodels.pages.figures.rates import by_class
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.multiples import rate_figures
 from dpmodels.releases.steps import NoisySum
+from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.rates import rates_of
 from dpmodels.report.within import rate_within
 from tests.kit.every_kind import make
@@ -149,7 +150,8 @@ def test_a_rate_that_a_rule_fixes_is_exact_and_the_page_says_by_what() -> None:
     exact = summed(pa.Table.from_pandas(table, schema=rows().schema, preserve_index=False))
     noisy = np.round(exact + np.random.default_rng(2).normal(0, 40 * 2**14, len(exact))).astype(np.int64)
     look, drawn = NoisySum(noisy, 40 * 2.0**14, EMBEDDING), exact.astype(np.float64)
-    free, ruled = (rates_of(NAMES, [look], [drawn], schema=one) for one in (None, schema))
+    rules = Rules(schema.implications, schema.rules, schema.columns, EMBEDDING.partition.codec.columns)
+    free, ruled = (rates_of(NAMES, [look], [drawn], likely=one) for one in (None, rules.cleared))
     assert free is not None and ruled is not None
     cause = ruled["columns"][1]
     for key, figures in (("released", [1, 0]), ("stddev", [0, 0]), ("synthetic", [1, 0]), ("within", [0, 0])):

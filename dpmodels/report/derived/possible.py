@@ -208,7 +208,9 @@ def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
 
 
 def _fixed(columns: Mapping[str, Modelled]) -> dict[str, float]:
-    ends = {name: reach(name, columns) for name, one in columns.items() if not isinstance(one, Discrete) or _is_listed(one)}
+    ends = {
+        name: reach(name, columns) for name, one in columns.items() if not isinstance(one, Discrete) or _is_listed(one)
+    }
     return {name: low for name, (low, high) in ends.items() if low == high}
 
 

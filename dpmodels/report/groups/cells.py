@@ -20,7 +20,8 @@ from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.report.bins import cell_label, group_labels
 from dpmodels.report.derived.counted import NULL, labels_of
 from dpmodels.report.derived.possible import Rules
-from dpmodels.report.noisy_tables import PARTS, Counted, Counts
+from dpmodels.report.noisy_tables import Counted, Counts
+from dpmodels.report.table_rows import PARTS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,11 +6,12 @@ A rare class is little of all rows, so what is a small error of a table is a lar
     sigma_R^2            ((1 - R)^2 v_c + R^2 v_o) / N^2, v_c the variance of the noise of c, v_o of that of N - c
 
 Where a rule of the schema leaves a group no row of the class, or none of another, its rate is 0 or 1 without noise.
+The counts are the most likely ones (likely.py), so the rates by every column make up one rate of all rows.
 
 Privacy: post-processing of released counts, public noise scales and synthetic rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,10 @@ import numpy as np
 from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.encode import Codec
 from dpmodels.contract.columns import Boolean, Continuous, Discrete, Modelled, helpers
-from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.moments import Moments
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.derived.possible import Rules
 from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.pairs import MOST_COLUMNS, class_counts, grouped, moments_of, states_of, zero_of
 from dpmodels.report.within import DIGITS, MOST_CLASSES, MOST_RATES, OF_A_CLASS, rate_within
@@ -41,44 +40,43 @@ def rates_of(
     sums: Sequence[NoisySum],
     synthetic: Sequence[Floats],
     marginals: Marginals | None = None,
-    schema: Schema | None = None,
+    likely: Callable[[NoisyTable], NoisyTable] | None = None,
 ) -> dict[str, Any] | None:
     """Return what a report says of the target by every other column; None where no sum counted them by class.
 
-    What the rules of a ``schema`` fix is exact. Shapes: ``synthetic`` one array a sum, the same sum over the synthetic
-    rows.
+    With ``likely``, which gives the most likely counts of a table, what rules fix is exact, and all rates agree.
+    Shapes: ``synthetic`` one array a sum, the same sum over the synthetic rows.
     """
     place = {name: index for index, name in enumerate(names[:MOST_COLUMNS])}
     for look, total in reversed(list(zip(sums, synthetic, strict=True))):
         moments = moments_of(look)
         if moments is None or moments.partition.class_column is None:
             continue
-        released = _by_rules(moments, class_counts(moments, look, marginals), schema)
+        released = _agreeing(moments, class_counts(moments, look, marginals), likely)
         if facts := _rates(moments, released, total, place):
             return facts
     return None
 
 
-def _by_rules(
-    moments: Moments, released: Sequence[tuple[Floats, Floats]], schema: Schema | None
+def _agreeing(
+    moments: Moments,
+    released: Sequence[tuple[Floats, Floats]],
+    likely: Callable[[NoisyTable], NoisyTable] | None,
 ) -> list[tuple[Floats, Floats]]:
-    """Return counts by class, and their noise, of which those of cells that rules leave no row are 0 without noise."""
+    """Return the most likely counts by class, and their noise, of which cells that no row can be in have none."""
     partition, kept = moments.partition, list[tuple[Floats, Floats]]()
-    if schema is None or partition.class_column is None:
+    if likely is None or partition.class_column is None:
         return [*released]
-    columns = partition.codec.columns
-    rules = Rules(schema.implications, schema.rules, schema.columns, columns)
-    target = list(columns)[partition.class_column]
+    target = list(partition.codec.columns)[partition.class_column]
     for name, merge, (counts, stddev) in zip(partition.names, partition.merge, released, strict=True):
         table = NoisyTable((target, name), (np.arange(len(counts)), merge), counts, stddev)
-        kept.append(_cleared(rules, table) if name != target else (counts, stddev))
+        kept.append(_counts(likely(table)) if name != target else (counts, stddev))
     return kept
 
 
-def _cleared(rules: Rules, table: NoisyTable) -> tuple[Floats, Floats]:
-    """Return the counts of a table, and their noise, of which cells that no row can be in have none."""
-    cleared = rules.cleared(table)
-    return cleared.counts, np.broadcast_to(cleared.stddev, cleared.counts.shape)
+def _counts(table: NoisyTable) -> tuple[Floats, Floats]:
+    """Return the counts of a table, and the noise of each."""
+    return table.counts, np.broadcast_to(table.stddev, table.counts.shape)
 
 
 def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -98,7 +96,7 @@ def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str
         best = counted.over([names[place], names[by]])
         if best is None or not (best[1].cells_of[0] == np.arange(column.size)).all():
             continue
-        (counts, stddev), merge = _cleared(counted.rules, best[1]), best[1].cells_of[1]
+        (counts, stddev), merge = _counts(counted.likely(best[1])), best[1].cells_of[1]
         drawn = np.zeros_like(counts)
         np.add.at(drawn, (cells[:, place], merge[cells[:, by]]), 1.0)
         group = _groups(codec.columns[names[by]], merge, counts.sum(axis=0))
