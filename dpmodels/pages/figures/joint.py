@@ -27,7 +27,7 @@ from dpmodels.pages.figures.rates import MIDDLE, NEAR
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
-from dpmodels.plural import OF_CATEGORIES, listed
+from dpmodels.plural import OF_CATEGORIES
 
 Facts = Mapping[str, Any]
 ACROSS, DOWN = 6, 12
@@ -38,8 +38,12 @@ SHADES = 6
 """Steps of a color between the least and the largest figure."""
 FAR_OFF = "it is off by more than half of the rate of all rows, and of half of what groups differ by"
 """Why a rate is pale."""
-NO_GRID = "a number, or a column of two classes, by two others that make few groups has its figures here"
+NO_GRID = "none of them is a number or has two classes, or the others make too many groups, or too small ones"
+MORE = "this report states the figures of three columns together, not of more"
 DROPPED = "nobody is handed {}"
+"""Why a table has no grid."""
+THREE = 3
+"""Columns of a table that has one."""
 
 
 def joint_cards(report: Facts) -> dict[int, list[Figure]]:
@@ -75,15 +79,16 @@ def _command(report: Facts, joint: Facts) -> Figure:
     """Say which command answers, and what it says."""
     names = joint["columns"]
     dropped = [name for name in names if name in not_handed_over(report)]
-    why = DROPPED.format(" and ".join(dropped)) if dropped else NO_GRID
+    why = DROPPED.format(" and ".join(dropped)) if dropped else MORE if len(names) > THREE else NO_GRID
     command = shlex.join(["nacre", "marginals", "RUN", *names])
-    says = f"every combination of {listed(names, 'and')} with its noisy count, the error of that, and its share"
+    all_names = f"{', '.join(names[:-1])} and {names[-1]}"
+    says = f"every combination of {all_names} with its noisy count, the error of that, and its share"
     if "column" in joint and "class" not in joint:
         by = [word for name in joint["by"] for word in ("--by", name)]
         command = shlex.join(["nacre", "means", "RUN", joint["column"], *by])
         says = f"the mean of {joint['column']} in each combination, within what it is, and why not to rely on it"
     text = Markup('<p class="foot">Whoever made this may ask <code>{}</code>: {}.</p>').format(command, says)
-    return Figure(listed(names, "and"), why, text, (), (), grade=BAD)
+    return Figure(all_names, why, text, (), (), grade=BAD)
 
 
 def _means(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> Figure:
@@ -180,7 +185,7 @@ def _joined(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence
     said = list[str]()
     for name, groups in zip(joint["by"], sides, strict=True):
         joined = [OF_CATEGORIES.join(one) for one in groups if len(one) > 1 and not columns[name]["ordered"]]
-        said += [f"counted as one of {name}: {'; '.join(joined)}"] if joined else []
+        said += [f"{name}: {'; '.join(joined)} {'each ' * (len(joined) > 1)}counted as one"] if joined else []
     return " \N{MIDDLE DOT} ".join(said)
 
 
@@ -211,10 +216,11 @@ def _grid(
     low, high = min(figures, default=0.0), max(figures, default=1.0)
     for i, line in enumerate(down):
         for j, column in enumerate(across):
-            if (at := places.get((tuple(line), tuple(column)))) is not None:
-                value = joint["groups"][at]["released"]
+            place = places.get((tuple(line), tuple(column)))
+            if place is not None:
+                value = joint["groups"][place]["released"]
                 shade = 0 if value is None else 1 + round((SHADES - 1) * (value - low) / ((high - low) or 1.0))
-                parts += _drawn_cell(BESIDE + j * wide, HEAD + i * HIGH, wide, *cells[at], shade)
+                parts += _drawn_cell(BESIDE + j * wide, HEAD + i * HIGH, wide, *cells[place], shade)
     return svg(HEAD + HIGH * len(down) + 2, title, description, parts)
 
 

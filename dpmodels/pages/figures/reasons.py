@@ -47,7 +47,7 @@ def _beside(rows: Sequence[tuple[str, ...]], reasons: Sequence[str]) -> tuple[tu
     return tuple((*row, reason) for row, reason in zip(rows, reasons, strict=True))
 
 
-def _which(named: Sequence[str], others: Sequence[str]) -> str:
+def _which(named: list[str], others: list[str]) -> str:
     """Say of which groups something holds."""
     if not others:
         return "of every group"
