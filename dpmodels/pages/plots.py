@@ -235,8 +235,7 @@ def bars(
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
-    worst = _least_sure(labels, shares) if scale and shares and shares.stddev else ""
-    figure = _figure(title, note, labels, series, floor + BENEATH, parts, worst)
+    figure = _figure(title, note, labels, series, floor + BENEATH, parts, _least_sure(labels, shares) if scale else "")
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
@@ -326,8 +325,10 @@ def _axis(top: float) -> Markup:
     return Markup("").join([lines, *texts])
 
 
-def _least_sure(labels: Sequence[str], shares: Shares) -> str:
-    """Say which share is known worst."""
+def _least_sure(labels: Sequence[str], shares: Shares | None) -> str:
+    """Say which share is known worst; empty where nobody knows how far off they are."""
+    if not shares or not shares.stddev:
+        return ""
     at, ends = max(enumerate(shares.reach), key=lambda one: one[1][1] - one[1][0])
     whisker = percent((ends[1] - ends[0]) / 2)
     return f"; the least sure: {shares.name} {percent(shares.values[at])} within {whisker} at {labels[at]}"

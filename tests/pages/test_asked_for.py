@@ -23,6 +23,7 @@ from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.pages.figures.rate_pictures import note_of
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
+from dpmodels.report.groups.means import ALIKE
 from tests.kit.reports import facts_of
 
 pa = pytest.importorskip("pyarrow")
@@ -223,6 +224,7 @@ def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:
     [
         ([10.0, 11.0], [2.0, 2.0], ["", ""], NONE_APART),
         ([10.0, 11.0], [2.0, 2.0], ["", "pale"], NONE_APART),
+        ([10.0, 11.0], [2.0, 2.0], ["", ALIKE], NONE_APART),
         ([10.0, 20.0], [2.0, 2.0], ["", ""], ""),
         ([10.0, 20.0], [2.0, 2.0], ["", "pale"], NOT_CERTAIN),
         ([20.4, 30.8, 41.8], [4.8, 8.2, 15.0], ["", "", ""], NOT_CERTAIN),  # they meet once they are widened
@@ -246,6 +248,7 @@ def test_a_picture_says_that_no_groups_differ_only_where_all_intervals_meet(
         "share": [1 / len(released)] * len(released),
         "within": [one / 100 for one in within],
     }
+    assert (ALIKE in figure.note) is (ALIKE in reasons and said != NONE_APART)  # which says as much
     pale = {at: reason for at, reason in enumerate(reasons) if reason}
     for note in (figure.note, note_of(rates, pale)):
         assert [one for one in (NONE_APART, NOT_CERTAIN) if one in note] == ([said] if said else [])

@@ -108,7 +108,7 @@ def test_a_card_of_three_columns_says_what_was_joined_and_what_is_pale(facts: Js
     groups[2] |= {"reason": "it is far off"}
     changed = {**facts, "joint": [{**means, "groups": groups}]}
     ((figure,),) = joint_cards(changed).values()
-    assert figure.foot == "ward: south, east counted as one" and figure.above == "Of south, east, first: it is far off."
+    assert figure.foot == "ward: south, east counted as one" and figure.above == "Of south, east; first: it is far off."
     assert "1 of 3 pale: it is far off" in figure.note and figure.grade == "care"
     assert figure.svg.count('class="track"') == 1
     many = [{**groups[0], "labels": [[str(i)], [str(j)]]} for i in range(8) for j in range(ACROSS + 1)]

@@ -38,6 +38,8 @@ SHADES = 6
 """Steps of a color between the least and the largest figure."""
 FAR_OFF = "it is off by more than half of the rate of all rows, and of half of what groups differ by"
 """Why a rate is pale."""
+FIXED = "what stands without an error is so by a rule"
+"""What is said of rates that are 0 or 1 without noise."""
 NO_GRID = "none of them is a number or has two classes, or the others make too many groups, or too small ones"
 MORE = "this report states the figures of three columns together, not of more"
 DROPPED = "nobody is handed {}"
@@ -117,7 +119,7 @@ def _row(group: Facts, column: Facts, ends: Ends) -> tuple[str, ...]:
 
 def _name(labels: Sequence[Sequence[str]]) -> list[str]:
     """Name a group of two columns, as the label of one."""
-    return [", ".join(called(one) for one in labels)]
+    return ["; ".join(called(one) for one in labels)]
 
 
 def _cell(group: Facts, column: Facts, ends: Ends, on_terms: bool) -> tuple[str, bool]:
@@ -141,7 +143,7 @@ def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     sound = [one["within"] for one in groups if one["released"] is not None and not one["reason"]]
     judged = grade_of(groups, on_terms=False)
     judged = CARE if judged == GOOD and max(sound) > NEAR * size else judged
-    foot = _joined(joint, columns, sides)
+    foot = " \N{MIDDLE DOT} ".join(filter(None, [_joined(joint, columns, sides), FIXED * (0 in sound)]))
     return Figure(title, _note(groups, sound), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 
