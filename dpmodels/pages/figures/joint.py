@@ -36,7 +36,7 @@ BESIDE, LETTER, HEAD, HIGH = 74.0, 7.0, 30.0, 26.0
 """Room for the names of lines; the width of a letter; the height of the names of columns, and of a line."""
 SHADES = 6
 """Steps of a color between the least and the largest figure."""
-FAR_OFF = "it is off by more than half of the rate of all rows, and of half of what groups differ by"
+FAR_OFF = "it is off by more than half of the rate of all rows, and of what groups differ by"
 """Why a rate is pale."""
 FIXED = "what stands without an error is so by a rule"
 """What is said of rates that are 0 or 1 without noise."""
