@@ -7,6 +7,8 @@ from typing import Any
 
 from dpmodels.pages.figures.column_errors import error_by_itself
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.grades import BAD, MARKS, grade
+from dpmodels.pages.figures.group_verdicts import stated_means
 from dpmodels.pages.figures.means import (
     CLOSE,
     FAR,
@@ -19,14 +21,13 @@ from dpmodels.pages.figures.means import (
     terms,
 )
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
-from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, means_by_group, open_figures
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
 from dpmodels.pages.uses import Known, known_of
 
 Facts = Mapping[str, Any]
-GOOD, CARE, BAD = MARKS = ("good", "care", "bad")
 NOT_FOR = "Not for "
 """How a headline's sentences begin on figures that are of no use."""
 UNSTATED = PartOff(math.inf, math.inf)
@@ -38,6 +39,8 @@ OF_RATES = "in points"
 PALE, HIDDEN, RULED = " \N{DAGGER}", " *", " \N{DOUBLE DAGGER}"
 """What stands behind rates of which those of some groups are left out, of which noise hides that they differ, and
 behind what a column is within that follows from others by a rule."""
+MOST_GROUPS = 3
+"""Columns that a sentence names by which means of a column are of use."""
 AT_ONCE, FEW = 16, 4
 """Columns that are seen at once; and so few more, that they are too."""
 MOST = 1000
@@ -120,17 +123,18 @@ def marked(report: Facts) -> dict[str, dict[str, dict[str, str]]]:
 def not_for(report: Facts) -> list[str]:
     """Say of which columns that are handed over the means, or the large quantiles, are of no use, or on what terms."""
     table, said = by_column(report), list[str]()
-    stated, relied = means_by_group(report)
+    stated, of_use = stated_means(report)
     for place, (title, unit) in enumerate(table.kinds if table else ()):
         cells = {name: line[place] for name, line in table.received} if table and unit == OF_ITSELF else {}
         of_terms = dict[str, list[str]]()
         for name, cell in cells.items():
             if bad := [one for one in cell if one.kind == BAD]:
                 of = name if title.startswith(FIGURES["mean"][0]) else ""
-                terms = f", but {AS_STATED}" if of in relied else ""
+                by = f" (by {listed(of_use[of], MOST_GROUPS)})" if of in of_use else ""
+                terms = f", but {AS_STATED}" * bool(by)
                 if of and bad[0].of == UNLESS:
                     terms = f"{', by group too,' * (of in stated)} unless {THIN_OUT}"
-                of_terms.setdefault(terms, []).append(name)
+                of_terms.setdefault(terms, []).append(name + by)
         figures = " and ".join(title.rsplit(", ", 1))
         said += [f"{NOT_FOR}{figures}{terms}: {listed(names)}" for terms, names in of_terms.items()]
     return said
@@ -143,7 +147,7 @@ def _of_rates(report: Facts) -> str:
 
 
 def _judged(error: float, words: str, close: float = CLOSE, far: float = FAR, of: str = "") -> Judgement:
-    return Judgement(GOOD if error <= close else CARE if error <= far else BAD, words, of)
+    return Judgement(grade(error, close, far), words, of)
 
 
 def _alone(known: Known) -> Cells:

@@ -27,8 +27,9 @@ SMALL_LINE = 9.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing, and the table of its numbers; ``foot`` stands beneath it, ``more`` beneath the table.
+    """A drawing, and the table of its numbers; ``foot`` stands beneath it, ``more`` beneath the table, ``above`` above.
 
+    ``grade``: whether it is good, to be used with care, or of no use (figures/grades.py); empty where nobody judged it.
     A small picture of it shows a ``part`` of the drawing, or ``small``, and says ``brief`` beneath.
     """
 
@@ -42,6 +43,8 @@ class Figure:
     part: tuple[float, ...] = ()
     brief: str = ""
     more: str = ""
+    above: str = ""
+    grade: str = ""
 
 
 def svg(height: float, title: str, description: str, parts: Sequence[Markup]) -> Markup:

@@ -4,19 +4,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.categories import MOST_CATEGORIES, NUMBER, absent, is_of_few
+from dpmodels.pages.figures.grades import grade
 from dpmodels.pages.figures.labels import brief, group_name, joined_groups
+from dpmodels.pages.figures.means import CLOSE, FAR
 from dpmodels.pages.figures.named import listed
-from dpmodels.pages.figures.rate_groups import counting
-from dpmodels.pages.figures.rates import class_share, whole_rate, with_rows, worst_rate
-from dpmodels.pages.figures.relations import Relation, asked_pairs, chance_of_rates, likely_relations, relations
-from dpmodels.pages.figures.ruled import BY_RULE, ruled_pairs
+from dpmodels.pages.figures.relations import Relation, asked_pairs, likely_relations, relations
+from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import likely_of_pair
 from dpmodels.pages.maps import beside, stairs, steps
 from dpmodels.pages.notes import not_handed_over
@@ -30,18 +29,12 @@ from dpmodels.statistics.dependence import dependence
 Facts = Mapping[str, Any]
 FEW_CATEGORIES = 5
 """Categories of a column whose drawing is hardly higher than that of a number."""
-HALF = 0.5
-"""Rate beyond which the scale of rates ends at all rows."""
-OUTLIER = 3.0
-"""Times the median column's largest rate beyond which a column has a scale of its own."""
-RATES, TABLES = 6, 3
-"""Columns whose rates are drawn at once, and pairs of columns."""
+TABLES = 3
+"""Pairs of columns that are drawn at once."""
 FIRST, FEW, MOST = 12, 3, 240
 """Columns of a table that are drawn at once; so few more, that they are too; and those that are drawn at all."""
 LISTED = 100
 """Pairs of columns that a table lists."""
-BY_A_RULE = ", by a rule"
-"""What stands behind a group whose rate a rule of the schema fixes."""
 MOMENT, DAY = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?"), len("2024-12-31")
 """A moment as a label has it, and how many letters of it are its day."""
 WHOLE = 1000
@@ -268,88 +261,6 @@ def pair_tables(facts: Facts) -> dict[tuple[int, int], Figure]:
     return {pair: _pair_table(facts, one, within[pair], farthest) for pair, one in shown.items()}
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Whose rates are stated, these by each other column, drawn, the clearest first, and where most scales end."""
-
-    of: str
-    figures: Sequence[Figure]
-    end: str
-
-
-def rate_figures(facts: Facts) -> Rates | None:
-    """Draw the rates of the target by each other column; None where a report states none."""
-    rates = facts.get("rates")
-    if not rates:
-        return None
-    columns, whole = facts["columns"], whole_rate(facts)
-    end = max(_common_end([_largest(one) for one in rates["columns"]]), whole, 1e-9)
-    end = 1.0 if end > HALF else end
-    records = float(facts.get("released_records") or 0)
-    related = {pair for pair, one in relations(facts).items() if one.by_rule and rates["target"] in pair}
-    ruled, dropped = {place for pair in related for place in pair}, not_handed_over(facts)
-    received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
-    clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
-    drawn = [
-        _rate(columns[one["column"]], one, (whole, max(end, _largest(one))), one["column"] in ruled) for one in clearest
-    ]
-    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
-
-
-def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
-    """Draw the rates of columns that are not the target by those that a workload names with them, by their places."""
-    columns, figures, ruled = facts["columns"], dict[tuple[int, int], Figure](), ruled_pairs(facts)
-    for rates in facts.get("asked_rates", ()):
-        name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
-        for one in rates["columns"]:
-            end = 1.0 if (end := max(_largest(one), whole, 1e-9)) > HALF else end
-            two = min(rates["target"], one["column"]), max(rates["target"], one["column"])
-            drawn = _rate(columns[one["column"]], one, (whole, end), two in ruled)
-            title = f"{name} = {rates['class']}, by {drawn.title}"
-            figures[rates["target"], one["column"]] = replace(drawn, title=title)
-    return figures
-
-
-def _largest(rates: Facts) -> float:
-    """Return the largest rate by a column, of groups that have rows: no bar is cut, and whiskers alone may be."""
-    return max((rates[key][index] for index in with_rows(rates) for key in ("released", "synthetic")), default=0.0)
-
-
-def _clearness(rates: Facts, records: float) -> tuple[float, float]:
-    """Return what columns are sorted by: how probable their differences are by noise, then how large these are."""
-    released = [rates["released"][index] for index in counting(rates)]
-    return chance_of_rates(rates, records), min(released, default=0.0) - max(released, default=0.0)
-
-
-def _common_end(largest: Sequence[float]) -> float:
-    """Return where scales end: at the largest rate of a column, but for those that dwarf the others and go further."""
-    most = OUTLIER * median(largest or [0.0])
-    return max((one for one in largest if one <= most), default=0.0)
-
-
-def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: bool = False) -> Figure:
-    """Draw the rate of the target in each group of a column, as released and in the synthetic rows.
-
-    ``is_ruled``: a rule relates the column and the target, so where there is no noise it fixes the rate.
-    """
-    rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
-    labels = [group_name(column, group) for group in rates["labels"]]
-    both = zip(rates["released"], rates["stddev"], strict=True)
-    fixed = [BY_A_RULE * (is_ruled and stddev == 0 and rate in (0, 1)) for rate, stddev in both]
-    released = Shares("released", rates["released"], rates["stddev"])
-    said = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
-    few = [index for index in range(len(labels)) if index not in counting(rates)]
-    synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
-    named = [one + more for one, more in zip(brief(labels), fixed, strict=True)]
-    drawn = bars(column["name"], said, named, released, synthetic, scale, few)
-    rows = tuple(
-        (label + more, *(percent(one[index]) for one in (released.values, doubled, synthetic.values, rates["share"])))
-        for index, (label, more) in enumerate(zip(labels, fixed, strict=True))
-    )
-    header = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
-    return replace(drawn, header=header, rows=rows, foot=joined_groups(column, rates["labels"]))
-
-
 def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> Figure:
     """Draw one pair: two squares, how far apart they may be, and by how much the columns depend on each other."""
     columns = facts["columns"]
@@ -359,7 +270,8 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
         for place, of_one in zip(table["columns"], table["labels"], strict=True)
     ]
     shares, by_itself = {name: table[name] for name in ("released", "synthetic")}, "distances" in table
-    title, said = f"{first} with {second}", f"within {percent_up(table['distances'][3] if by_itself else within)}"
+    off = table["distances"][3] if by_itself else within
+    title, said = f"{first} with {second}", f"within {percent_up(off)}"
     foot = _of_relation(relations(facts).get((*table["columns"],)), dependence(np.array(table["released"])))
     drawn = beside(title, f"{said}; {foot}", (first, second), (brief(groups[0]), brief(groups[1])), shares)
     rows = tuple(
@@ -373,7 +285,8 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     header = (f"{first}; {second}", "released", TWO, "synthetic")
     both = zip(table["columns"], table["labels"], strict=True)
     feet = filter(None, [foot, *(joined_groups(columns[place], of_one, by_itself) for place, of_one in both)])
-    return Figure(title, said + ", the farthest off" * (within == farthest), drawn, header, rows, " · ".join(feet))
+    said += ", the farthest off" * (within == farthest)
+    return Figure(title, said, drawn, header, rows, " · ".join(feet), grade=grade(off, CLOSE, FAR))
 
 
 def _of_relation(relation: Relation | None, shown: float) -> str:

@@ -235,7 +235,7 @@ def bars(
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
     parts += [_within(x(at), floor + NAME, text) for at, text in [(0.0, "0"), *_written(_rounds(top))]]
-    figure = _figure(title, note, labels, series, floor + BENEATH, parts)
+    figure = _figure(title, note, labels, series, floor + BENEATH, parts, _least_sure(labels, shares) if scale else "")
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
@@ -286,6 +286,12 @@ def _rounds(top: float) -> list[float]:
     return [float(f"{step * one:.6g}") for one in range(1, int(top / step * (1 + ROUNDED)) + 1)]
 
 
+def round_end(top: float) -> float:
+    """Return the first round share at which an axis may end that reaches to ``top``; at most all rows."""
+    first = _rounds(top)[0]
+    return min(math.ceil(top / first * (1 - ROUNDED)) * first, 1.0)
+
+
 def _written(shares: Sequence[float]) -> list[tuple[float, str]]:
     """Write the ticks of an axis of shares, the last one with its unit."""
     return [(share, percent(share)[: None if share == shares[-1] else -2]) for share in shares]
@@ -319,8 +325,23 @@ def _axis(top: float) -> Markup:
     return Markup("").join([lines, *texts])
 
 
+def _least_sure(labels: Sequence[str], shares: Shares | None) -> str:
+    """Say which share is known worst; empty where nobody knows how far off they are."""
+    if not shares or not shares.stddev:
+        return ""
+    at, ends = max(enumerate(shares.reach), key=lambda one: one[1][1] - one[1][0])
+    whisker = percent((ends[1] - ends[0]) / 2)
+    return f"; the least sure: {shares.name} {percent(shares.values[at])} within {whisker} at {labels[at]}"
+
+
 def _figure(
-    title: str, note: str, labels: Sequence[str], series: Sequence[Shares], height: float, parts: Sequence[Markup]
+    title: str,
+    note: str,
+    labels: Sequence[str],
+    series: Sequence[Shares],
+    height: float,
+    parts: Sequence[Markup],
+    worst: str = "",
 ) -> Figure:
     header = ["value"]
     for one in series:
@@ -331,7 +352,7 @@ def _figure(
         for one in series:
             row += [percent(one.values[index])] + ([percent(DEVIATIONS * one.stddev[index])] if one.stddev else [])
         rows.append(tuple(row))
-    return Figure(title, note, svg(height, title, _describe(labels, series), parts), tuple(header), tuple(rows))
+    return Figure(title, note, svg(height, title, _describe(labels, series) + worst, parts), tuple(header), tuple(rows))
 
 
 def _describe(labels: Sequence[str], series: Sequence[Shares]) -> str:

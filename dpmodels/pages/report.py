@@ -19,6 +19,7 @@ from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.dependences import dependence_figures
 from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
 from dpmodels.pages.figures.named import farther
+from dpmodels.pages.figures.rate_pictures import RATES
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.glance import (
     AS_A_RULE,
@@ -36,12 +37,7 @@ from dpmodels.pages.glance import (
     worst_first,
 )
 from dpmodels.pages.maps import scatter
-from dpmodels.pages.multiples import (
-    RATES,
-    TABLES,
-    multiples,
-    pairs_figure,
-)
+from dpmodels.pages.multiples import TABLES, multiples, pairs_figure
 from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
@@ -114,7 +110,7 @@ def render(facts: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> s
 
 def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     """Lay the facts of a run out that drew rows, of columns that have figures."""
-    numbers = _numbers(facts)
+    numbers, together, judged = _numbers(facts), figures_together(facts), by_column(facts)
     tables, pairs, small = strip(multiples(received_columns(facts)), pairs_figure(facts))
     return render_page(
         "report.html",
@@ -130,11 +126,11 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
         pairs=pairs,
         small=small,
         across=across(len(small)),
-        **_together(facts),
+        **_together(facts, together),
         uses=uses(facts, is_tabled=True),
         dropped=DROPPED,
-        by_column=(judged := by_column(facts)),
-        tiles=tiles(facts, judged),
+        by_column=judged,
+        tiles=tiles(facts, judged, together.asked.grades if together.asked else ()),
         farther=farther(facts),
         headline=sentences_in_short(facts),
         warned=warned_columns(facts),
@@ -157,9 +153,8 @@ def _render_rows(facts: Mapping[str, Any], officer: Mapping[str, Any]) -> str:
     )
 
 
-def _together(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw pairs of columns, rates and means: those that were asked for, and the others."""
-    together = figures_together(facts)
+def _together(facts: Mapping[str, Any], together: Together) -> dict[str, Any]:
+    """Return what a page says of pairs of columns, rates and means: those that were asked for, and the others."""
     return {
         "together": together,
         "asked": together.asked,

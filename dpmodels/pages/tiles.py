@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.by_column import ALONE, BAD, CARE, GOOD, OF_RATES, ByColumn, Cell
+from dpmodels.pages.by_column import ALONE, OF_RATES, ByColumn, Cell
+from dpmodels.pages.figures.grades import BAD, CARE, GOOD, MARKS, grade
 from dpmodels.pages.figures.means import CLOSE, FAR
 from dpmodels.pages.page import percent
 from dpmodels.pages.uses import GOOD_ALL, known_of
@@ -26,8 +27,11 @@ class Tile:
     bad: int = 0
 
 
-def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
-    """Count what is good, of what is handed over alone, as the table and the sentences of uses sort it."""
+def tiles(report: Mapping[str, Any], by_column: ByColumn | None, asked: Sequence[str] = ()) -> list[Tile]:
+    """Count what is good, of what is handed over alone, as the table and the sentences of uses sort it.
+
+    ``asked``: the grades of the cards of what was asked for, which stand first.
+    """
     known = known_of(report)
     if by_column is None or known is None:
         return []
@@ -37,8 +41,9 @@ def tiles(report: Mapping[str, Any], by_column: ByColumn | None) -> list[Tile]:
     certain = [GOOD if sort == GOOD_ALL else CARE for sort, some in received.certain().items() for _ in some]
     within = f"(good: within {percent(CLOSE)})"
     by_no_rule = ", by no rule or formula of the schema" * any(one.by_rule for one in received.relations.values())
-    pairs = [_kind(one <= CLOSE, one > FAR) for one in received.within.values()]
+    pairs = [grade(one, CLOSE, FAR) for one in received.within.values()]
     counted = [
+        ("figure", " asked for, as marked below", asked),
         ("column", f", each by itself {within}", alone),
         ("pair", f" of columns, in broad groups {within}", pairs),
         ("relation", f" there for certain{by_no_rule} (good, or with care: as listed below)", certain),
@@ -56,7 +61,7 @@ def _kind(is_good: bool, is_bad: bool) -> str:
 
 def _kinds(cells: Iterable[Cell]) -> list[str]:
     """Return the worst judgement of each column that has any."""
-    return [max((one.kind for one in cell), key=(GOOD, CARE, BAD).index) for cell in cells if cell]
+    return [max((one.kind for one in cell), key=MARKS.index) for cell in cells if cell]
 
 
 def _tile(noun: str, words: str, kinds: Sequence[str]) -> Tile:

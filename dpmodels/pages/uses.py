@@ -17,6 +17,7 @@ from dpmodels.pages.figures.categories import (
 from dpmodels.pages.figures.column_errors import counted_error, with_derived
 from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.group_means import means_told_apart, means_with_care
+from dpmodels.pages.figures.group_verdicts import stated_means
 from dpmodels.pages.figures.means import (
     CLOSE,
     FAR,
@@ -29,7 +30,7 @@ from dpmodels.pages.figures.means import (
 )
 from dpmodels.pages.figures.moments import uncounted_in_words
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, has_first_rows, listed, moved_apart
-from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, means_by_group, open_figures
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, open_figures
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
     FALSE,
@@ -327,7 +328,7 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
         return
     words = dict[tuple[tuple[str, ...], str], list[str]]()
     bounds = dict[tuple[tuple[str, ...], str], list[PartOff]]()
-    stated, relied = means_by_group(known.report)
+    stated, of_use = stated_means(known.report)
     thin_out = THIN_OUT
     for figure in FIGURES:
         errors = {name: one for name, one in errors_of(known.report, figure).items() if name not in known.dropped}
@@ -348,7 +349,7 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
                 bound, thin_out = bound.replace("values thin out", thin_out), "values thin out"
             if most == math.inf and FIGURES["mean"][0] in figures:
                 bound += ", means by group too" * (measure == UNLESS and not stated.isdisjoint(names))
-                bound += f", but {AS_STATED}" * (measure not in (UNKNOWN, UNLESS) and relied.issuperset(names))
+                bound += f", but {AS_STATED}" * (measure not in (UNKNOWN, UNLESS) and of_use.keys() >= {*names})
             yield f"{known.named(figures)} of {known.named(names)} ({bound})"
 
 

@@ -38,6 +38,7 @@ from dpmodels.report.fidelity import (
     noise_distance_95,
     number_moves,
 )
+from dpmodels.report.groups.joint import asked_joint, joint_facts
 from dpmodels.report.groups.rates import asked_rates, rates_of
 from dpmodels.report.groups.reconciled import agreeing
 from dpmodels.report.groups.stated import asked_names, group_means
@@ -96,8 +97,8 @@ def summarise(
         "columns": columns,
         **further,
         "pairs": together,
-        **_rates(overview, measured, summed, release),
-        **_groups(release, tally, first, {"columns": columns, "pairs": together, **further}),
+        **(rates := _rates(overview, measured, summed, release)),
+        **_groups(release, tally, first, {"columns": columns, "pairs": together, **further, **rates}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -106,9 +107,9 @@ def summarise(
 
 
 def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
-    """List the pairs of columns that a workload names."""
-    names = asked_names(contract, schema.columns)
-    return {"asked": names} if names else {}
+    """List the pairs of columns, and the joint tables, that a workload names."""
+    names, joint = asked_names(contract, schema.columns), asked_joint(contract, schema.columns)
+    return ({"asked": names} if names else {}) | ({"joint": joint} if joint else {})
 
 
 def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
@@ -283,14 +284,17 @@ def _derived(
 
 
 def _groups(release: Release, tally: CellTally, first: Sequence[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """State means and rates by groups, of a table whose rows are all alike and whose pairs are drawn."""
+    """State means and rates by one column and by two, of a table whose rows are all alike and whose pairs are drawn."""
     contract = release.line.contract
     if not contract.is_table or contract.users or not first or not (facts["pairs"] or {}).get("tables"):
         return {}
     counted, records = Counted(release), Records.concat(first)
     means = group_means(counted, tally.codec, records, facts)
     rates = asked_rates(counted, tally.codec, tally.codec.to_cells(records).astype(np.int64), facts)
-    return ({"groups": means} if means else {}) | ({"asked_rates": rates} if rates else {})
+    stated = ({"groups": means} if means else {}) | ({"asked_rates": rates} if rates else {})
+    if facts.get("joint"):
+        stated["joint"] = joint_facts(counted, tally.codec, records, {**facts, **stated})
+    return stated
 
 
 def _overview(contract: Contract, tally: CellTally) -> Schema:

@@ -1,6 +1,7 @@
 """What a report draws first since its schema asks for it: a card a pair, in the workload's order, and nothing twice."""
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -13,11 +14,16 @@ from dpmodels.hand_off.check_words import _asked
 from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
+from dpmodels.pages.by_column import by_column
+from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN
 from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
 from dpmodels.pages.figures.group_means import mean_figures
-from dpmodels.pages.figures.group_verdicts import group_means
+from dpmodels.pages.figures.group_verdicts import grade_of, group_means
 from dpmodels.pages.figures.open_means import DOUBTED
+from dpmodels.pages.figures.rate_pictures import note_of
 from dpmodels.pages.report import render
+from dpmodels.pages.tiles import tiles
+from dpmodels.report.groups.means import ALIKE
 from tests.kit.reports import facts_of
 
 pa = pytest.importorskip("pyarrow")
@@ -116,12 +122,8 @@ def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_s
     together = figures_together(named)
     assert together.asked is not None and together.rates is not None
     titles = [drawn.title for drawn in together.asked.cards]
-    assert titles[:3] == [
-        "admitted = true, by floor",
-        "admitted = true, by age",
-        "price by admitted",
-    ]  # floor says nothing
-    assert {"age by admitted", "admitted = true, by price"} <= {drawn.title for drawn in together.asked.others}
+    rated = ["admitted = true, by floor", "admitted = true, by age", "age by admitted"]  # floor says nothing
+    assert titles[:5] == [*rated, "price by admitted", "admitted = true, by price"]
     assert list(together.asked.with_target) == ["floor", "age", "price"]
     further = [drawn.title for drawn in (*together.asked.rates, *together.rates.figures)]
     assert not {"floor", "age", "price"} & {*further}
@@ -179,6 +181,119 @@ def test_means_that_hold_on_terms_are_told_apart_on_these_terms() -> None:
 
 def test_means_that_others_would_make_a_speck_have_an_axis_of_their_own() -> None:
     plain = {"name": "paid", "type": "number", "ordered": True}
-    means = [_means("paid", "care", [10.0, 1000.0]), _means("paid", "plan", [9.0, 11.0])]
+    means = [_means("paid", "care", [100.0, 1000.0]), _means("paid", "plan", [90.0, 110.0])]
     drawn = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
     assert "1,100" in drawn["paid", "care"].svg and "1,100" not in drawn["paid", "plan"].svg
+    assert not drawn["paid", "care"].foot
+
+
+def _marks(svg: str) -> list[float]:
+    return [float(x) for x in re.findall(r'class="bar(?: rest)?" x="([\d.]+)"', svg)]
+
+
+def test_means_of_very_different_sizes_have_a_logarithmic_axis_that_ends_behind_every_whisker() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = [_means("paid", "care", [10.0, 100.0, 1000.0])]
+    (figure,) = mean_figures({"columns": [plain], "groups": means}).values()
+    low, middle, high = _marks(figure.svg)
+    assert middle - low == pytest.approx(high - middle, abs=0.2) and "logarithmic" in figure.foot
+    assert [">100<" in figure.svg, ">2,000<" in figure.svg] == [True, True]  # of 1,000 within 100
+    means[0]["groups"][0]["released"] = -10.0
+    (linear,) = mean_figures({"columns": [plain], "groups": means}).values()
+    assert "logarithmic" not in linear.foot
+    wide = _means("paid", "care", [10.0, 11.0])
+    wide["groups"][1]["within"] = 500.0
+    (figure,) = mean_figures({"columns": [plain], "groups": [wide]}).values()
+    assert ">511<" in figure.svg
+
+
+def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [10.0, 30.0]) | {"values_from_to": [2.0, None]}
+    means["groups"][0]["within"] = 13.0
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert [row[2] for row in figure.rows] == ["13, at least 2", "3"]
+    assert "10 (2 to 23)" in figure.svg and "30 \N{PLUS-MINUS SIGN} 3" in figure.svg
+    del means["values_from_to"]
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert figure.rows[0][2] == "13" and "10 \N{PLUS-MINUS SIGN} 13" in figure.svg
+
+
+@pytest.mark.parametrize(
+    ("released", "within", "reasons", "said"),
+    [
+        ([10.0, 11.0], [2.0, 2.0], ["", ""], NONE_APART),
+        ([10.0, 11.0], [2.0, 2.0], ["", "pale"], NONE_APART),
+        ([10.0, 11.0], [2.0, 2.0], ["", ALIKE], NONE_APART),
+        ([10.0, 20.0], [2.0, 2.0], ["", ""], ""),
+        ([10.0, 20.0], [2.0, 2.0], ["", "pale"], NOT_CERTAIN),
+        ([20.4, 30.8, 41.8], [4.8, 8.2, 15.0], ["", "", ""], NOT_CERTAIN),  # they meet once they are widened
+    ],
+)
+def test_a_picture_says_that_no_groups_differ_only_where_all_intervals_meet(
+    released: list[float], within: list[float], reasons: list[str], said: str
+) -> None:
+    groups = [
+        {"labels": [str(at)], "share": 0.3, "released": mean, "within": off, "synthetic": mean, "reason": reason}
+        for at, (mean, off, reason) in enumerate(zip(released, within, reasons, strict=True))
+    ]
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    (figure,) = mean_figures(
+        {"columns": [plain], "groups": [{"column": "paid", "by": "care", "groups": groups}]}
+    ).values()
+    rates = {
+        "released": [one / 100 for one in released],
+        "stddev": [one / 200 for one in within],
+        "synthetic": [one / 100 for one in released],
+        "share": [1 / len(released)] * len(released),
+        "within": [one / 100 for one in within],
+    }
+    assert (ALIKE in figure.note) is (ALIKE in reasons and said != NONE_APART)  # which says as much
+    pale = {at: reason for at, reason in enumerate(reasons) if reason}
+    for note in (figure.note, note_of(rates, pale)):
+        assert [one for one in (NONE_APART, NOT_CERTAIN) if one in note] == ([said] if said else [])
+
+
+def test_each_card_wears_the_word_that_the_tiles_count(facts: dict[str, Any]) -> None:
+    asked = figures_together(facts).asked
+    assert asked is not None and len(asked.grades) == len(asked.cards) + len(asked.unanswered)
+    (tile,) = [one for one in tiles(facts, by_column(facts), asked.grades) if "asked for" in one.words]
+    assert (tile.good, tile.care, tile.bad) == tuple(map(asked.grades.count, ("good", "care", "bad")))
+    page = render(facts)
+    section = page[page.index('id="asked"') : page.index('id="use"')].split("further figures")[0]
+    shown = [section.count(f'<figcaption>{one.title} <b class="grade {one.grade}">') for one in asked.cards]
+    assert shown == [1] * len(asked.cards)
+
+
+@pytest.mark.parametrize(
+    ("shares", "reasons", "on_terms", "word"),
+    [
+        ([0.5, 0.47, 0.03], ["", "", ""], False, "good"),
+        ([0.5, 0.47, 0.03], ["", "", "why"], False, "good"),
+        ([0.5, 0.4, 0.1], ["", "", "why"], False, "care"),
+        ([0.5, 0.47, 0.03], ["", "", ""], True, "care"),
+        ([0.97, 0.03], ["", "why"], False, "care"),
+        ([0.4, 0.6], ["", "why"], False, "bad"),
+    ],
+)
+def test_means_are_good_where_nothing_speaks_against_nearly_all(
+    shares: list[float], reasons: list[str], on_terms: bool, word: str
+) -> None:
+    groups = [
+        {"labels": ["a"], "share": share, "released": 1.0, "within": 0.1, "synthetic": 1.0, "reason": reason}
+        for share, reason in zip(shares, reasons, strict=True)
+    ]
+    assert grade_of(groups, on_terms) == word
+
+
+def test_a_reason_is_said_once_and_the_least_sure_group_is_named() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [10.0, 12.0, 14.0, 16.0], "it is pale")
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert figure.above == "Of every group: it is pale." and "but" not in figure.header
+    assert "all 4 pale: it is pale" in figure.note
+    means["groups"][0] |= {"reason": "another", "within": 9.0}
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert figure.above == "Of 1, 2 and 3: it is pale."
+    assert [row[-1] for row in figure.rows] == ["another", "", "", ""] and figure.header[-1] == "but"
+    assert "16 within 1.6 at 3, and the least sure: 10 within 9 at 0" in figure.svg

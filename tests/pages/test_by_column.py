@@ -119,7 +119,7 @@ def test_every_page_says_alike_of_a_mean_that_noise_leaves_open_whether_its_mean
     ]
     facts = report(*columns) | {"groups": groups}
     assert not_for(facts) == [
-        f"Not for means and totals, but {AS_STATED}: far",
+        f"Not for means and totals, but {AS_STATED}: far (by far)",
         f"Not for means and totals, by group too, unless {THIN_OUT}: open",
         f"Not for means and totals unless {THIN_OUT}: alone",
         "Not for means and totals: lost",

@@ -12,6 +12,7 @@ from dpmodels.contract.columns import Continuous
 from dpmodels.pages.drawing import fitted, two_lines
 from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.labels import brief
+from dpmodels.pages.figures.rate_pictures import rate_figures
 from dpmodels.pages.internal import _column as internal_figure
 from dpmodels.pages.maps import beside
 from dpmodels.pages.multiples import (
@@ -22,7 +23,6 @@ from dpmodels.pages.multiples import (
     multiples,
     pair_tables,
     pairs_figure,
-    rate_figures,
 )
 from dpmodels.pages.plots import FLOOR, LEFT, ROOM, WIDTH, Shares, bars, histogram
 from dpmodels.report.axis import axis_of
@@ -334,9 +334,10 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     }
     drawn = rate_figures(facts)
     assert drawn is not None and drawn.figures[0].svg.count('class="bar rest"') == 1
-    assert (
-        "\N{RIGHTWARDS ARROW}" not in drawn.figures[0].svg and drawn.end == "50\N{NO-BREAK SPACE}%"
-    )  # the bar is not cut
+    assert "\N{RIGHTWARDS ARROW}" not in drawn.figures[0].svg  # the bar is not cut, nor is its whisker at 52 %
+    assert drawn.end == "60\N{NO-BREAK SPACE}%"
+    assert drawn.figures[0].above == "Of i: it has less than 5 % of the rows."
+    assert "1 of 3 pale: it has less than 5 % of the rows" in drawn.figures[0].note
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn.figures[0].svg
@@ -398,12 +399,12 @@ def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_st
     rates = {"target": 0, "class": "true", "columns": of_each}
     columns = [{"name": name, **shares} for name in ("died", *released)]
     drawn = rate_figures({"columns": columns, "rates": rates, "released_records": 10_000})
-    assert drawn is not None and drawn.end == "20\N{NO-BREAK SPACE}%"
+    assert drawn is not None and drawn.end == "25\N{NO-BREAK SPACE}%"  # of the whisker at 21 %
     assert [one.title for one in drawn.figures] == ["apart", "extreme", "hidden", "alike"]
     arrows = [str(one.svg).count("\N{RIGHTWARDS ARROW} 100") for one in drawn.figures]
     assert arrows == [0, 0, 0, 0]  # its own scale holds all that is
     ends = [re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", str(one.svg))[-1] for one in drawn.figures]
-    assert ends[1] == "100" and {ends[0], *ends[2:]} == {"20"}
+    assert ends[1] == "100" and {ends[0], *ends[2:]} == {"25"}
 
 
 def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> None:

@@ -10,9 +10,10 @@ import pytest
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.by_column import by_column, not_for
 from dpmodels.pages.figures.means import far_figures
+from dpmodels.pages.figures.rate_pictures import rate_figures
 from dpmodels.pages.figures.relations import likely_relations, relations
 from dpmodels.pages.glance import warned_columns
-from dpmodels.pages.multiples import pair_tables, rate_figures
+from dpmodels.pages.multiples import pair_tables
 from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles

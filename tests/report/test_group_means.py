@@ -20,7 +20,7 @@ from dpmodels.hand_off.columns.check_sums import _values, add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.figures.asked_for import figures_together
 from dpmodels.pages.figures.group_means import TABLES, called, mean_figures, told_apart
-from dpmodels.pages.multiples import asked_rate_figures
+from dpmodels.pages.figures.rate_pictures import asked_rate_figures
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.bins import group_labels
@@ -250,7 +250,7 @@ def test_a_mean_by_groups_is_drawn_with_what_it_is_within_and_listed_with_why_no
     assert "bar rest" not in first.svg
     assert second.svg.count("bar rest") == second.svg.count('class="whisker"') == 2
     assert second.svg.count("not known") == 1
-    assert [row[-1] for row in second.rows] == [DROWNED, WIDE, WIDE]
+    assert [row[-1] for row in second.rows] == [DROWNED, "", ""] and second.above == f"Of Milan and Lyon: {WIDE}."
     assert second.rows[0][1:4] == ("", "", "")
     assert "price by city" in told_apart(facts)
     assert "means of groups as the report states them, not those of the rows: " in " ".join(uses(facts).good)
@@ -307,7 +307,8 @@ def test_a_column_of_two_classes_that_a_workload_names_has_rates_by_the_other(fa
     assert {"card = yes, by price", "card = yes, by city"} <= {*titles}
     page = render(facts)
     of_asked = page[page.index('id="asked"') : page.index('id="use"')]
-    assert of_asked.count("<figure>") == len(facts["asked"]) + len(figures_together(facts).asked.others)
+    asked = figures_together(facts).asked
+    assert of_asked.count("<figure>") == len(asked.cards) + len(asked.others)
 
 
 def test_what_a_report_says_of_a_column_is_said_of_its_means_by_groups() -> None:

@@ -8,9 +8,9 @@ from dpmodels.codec.encode import Codec
 from dpmodels.embeddings.moments import Moments
 from dpmodels.embeddings.partition import Partition
 from dpmodels.methods.parts.marginals import of_moments, with_pairs
+from dpmodels.pages.figures.rate_pictures import rate_figures
 from dpmodels.pages.figures.rates import by_class
 from dpmodels.pages.figures.ruled import EVERY_ROW
-from dpmodels.pages.multiples import rate_figures
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.rates import rates_of

@@ -14,6 +14,7 @@ from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.hand_off.columns.check_groups import are_means
+from dpmodels.hand_off.columns.check_joint import are_joint_figures
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
@@ -71,6 +72,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
         "pairs": _are_pairs(report["pairs"] or {}, table, ruled_pairs(report)),
         "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
         "asked_rates": all(_are_rates(one, report["columns"], of_values=True) for one in report.get("asked_rates", ())),
+        "joint": are_joint_figures(report, table),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
     }

@@ -19,6 +19,8 @@ MOST_OFF, DRAWN_APART = 4, 0.1
 miss the mean of all."""
 DOUBTED_BEFORE = "the report says to use no mean of the column: noise hides values far out"
 """A reason that earlier versions gave."""
+CUT = "values_from_to"
+"""Between what the values of a column lie, where an interval of a mean reaches beyond."""
 KEYS = {"labels", "share", "released", "within", "synthetic", "reason"}
 """What is said of a group."""
 
@@ -28,10 +30,10 @@ def are_called(report: Facts, table: Schema) -> bool:
     from dpmodels.report.groups.means import REASONS
 
     return all(
-        means.keys() == {"column", "by", "groups"}
+        means.keys() - {CUT} == {"column", "by", "groups"}
         and {means["column"], means["by"]} <= table.columns.keys()
         and all(one.keys() == KEYS and one["reason"] in ("", DOUBTED_BEFORE, *REASONS) for one in means["groups"])
-        and _are_groups(means["by"], [one["labels"] for one in means["groups"]], report, table)
+        and are_groups_of(means["by"], [one["labels"] for one in means["groups"]], report, table)
         for means in report.get("groups", [])
     )
 
@@ -55,21 +57,38 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
     They are those of parts of its rows, so that of all is between them: of the synthetic rows but for the first of
     these, which are looked at, and of the real ones within the noise.
     """
-    from dpmodels.report.groups.reconciled import decimals_of, ends_of_values
+    from dpmodels.report.groups.reconciled import ends_of_values
     from dpmodels.report.groups.stated import LEAST
 
-    low, high = ends_of_values(table.columns, means["column"])
-    decimals = decimals_of(table.columns[means["column"]])
-    slack = ROUNDED_VALUE * max(1.0, abs(low), abs(high)) + (0.0 if decimals is None else 0.5 / 10**decimals)
-    groups = means["groups"]
+    groups, (low, high) = means["groups"], ends_of_values(table.columns, means["column"])
+    slack = slack_of(means["column"], table)
     known = [one for one in groups if one["released"] is not None]
     return (
-        all(_is_mean(one, low - slack, high + slack) for one in groups)
+        all(is_mean(one, low - slack, high + slack) for one in groups)
         and len(known) >= LEAST
+        and are_ends(means, table)
         and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
         and _are_about(means["column"], groups, known, report, slack)
         and _keep_rules(means, table, slack)
     )
+
+
+def slack_of(name: str, table: Schema) -> float:
+    """Return by how much a mean may miss what values can be, by its rounding and theirs."""
+    from dpmodels.report.groups.reconciled import decimals_of, ends_of_values
+
+    decimals = decimals_of(table.columns[name])
+    return ROUNDED_VALUE * max(1.0, *map(abs, ends_of_values(table.columns, name))) + (
+        0.0 if decimals is None else 0.5 / 10**decimals
+    )
+
+
+def are_ends(means: Facts, table: Schema) -> bool:
+    """Tell whether what is said to be the ends of a column's values are those of the schema, where it is said."""
+    from dpmodels.report.groups.reconciled import ends_of_values
+
+    ends = ends_of_values(table.columns, means["column"])
+    return CUT not in means or means[CUT] == [end if math.isfinite(end) else None for end in ends]
 
 
 def _keep_rules(means: Facts, table: Schema, slack: float) -> bool:
@@ -118,7 +137,8 @@ def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], rep
     )
 
 
-def _is_mean(group: Facts, low: float, high: float) -> bool:
+def is_mean(group: Facts, low: float, high: float) -> bool:
+    """Tell whether what is said of a group can be, of a figure that lies between two ends."""
     from dpmodels.report.groups.means import UNKNOWN
 
     figures = [group[key] for key in ("released", "within", "synthetic") if group[key] is not None]
@@ -133,7 +153,7 @@ def _is_mean(group: Facts, low: float, high: float) -> bool:
     )
 
 
-def _are_groups(by: str, labels: Any, report: Facts, table: Schema) -> bool:
+def are_groups_of(by: str, labels: Any, report: Facts, table: Schema) -> bool:
     """Tell whether groups are called after the values of a column, or after what these are looked up to be."""
     from dpmodels.report.derived.shares import names_of_values
     from dpmodels.report.groups.ranges import SINGLE, cells_of_ranges

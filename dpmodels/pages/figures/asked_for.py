@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.pages.drawing import Figure
+from dpmodels.pages.figures.grades import BAD
 from dpmodels.pages.figures.group_means import clearest_means, mean_figures
+from dpmodels.pages.figures.joint import joint_cards
+from dpmodels.pages.figures.rate_pictures import RATES, Rates, asked_rate_figures, rate_figures
 from dpmodels.pages.figures.rates import hidden_rates
 from dpmodels.pages.figures.relations import relations
-from dpmodels.pages.multiples import RATES, Rates, asked_rate_figures, pair_tables, rate_figures
+from dpmodels.pages.multiples import pair_tables
 from dpmodels.pages.notes import not_handed_over
 
 Facts = Mapping[str, Any]
@@ -39,7 +42,8 @@ class Asked:
     """What a schema asks for.
 
     Attributes:
-        cards: one figure for each pair of the workload, in its order.
+        cards: one figure for each pair and joint table of the workload, in its order; of a number with a column of
+            two classes both the rate and the mean.
         others: further figures of the same pairs: a rate or a table beside means.
         unanswered: the pairs that have no figure.
         rates: those of the target by the columns by which it differs most clearly.
@@ -55,6 +59,11 @@ class Asked:
     of_target: str = ""
     no_rates: str = ""
     with_target: Sequence[str] = ()
+
+    @property
+    def grades(self) -> list[str]:
+        """Return whether each card is good, to be used with care, or of no use, as what has none is."""
+        return [*(one.grade for one in self.cards), *(BAD for _ in self.unanswered)]
 
 
 @dataclass(frozen=True)
@@ -80,20 +89,24 @@ def figures_together(report: Facts) -> Together:
     tables, of_two = pair_tables(report), asked_rate_figures(report) | (of_target := _of_target(report, names, rates))
     means = mean_figures(report, [*names, *((second, first) for first, second in names)])
     places = {one["name"]: place for place, one in enumerate(report["columns"])}
-    cards, others, unanswered = list[Figure](), list[Figure](), list[Unanswered]()
-    for pair in names:
+    cards, others, unanswered, joint = list[Figure](), list[Figure](), list[Unanswered](), joint_cards(report)
+    for at, pair in enumerate(names):
+        cards += joint.get(at, ())
         two, both = [places.get(name, -1) for name in pair], (pair, pair[::-1])
         by_group = [means.pop(each) for each in both if each in means]
-        of_class = [of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two]
-        drawn = [*of_class, *by_group] if (two[0], two[1]) in of_target else [*by_group, *of_class]
+        of_class = {each: of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two}
+        is_rate_first = (two[0], two[1]) in of_class and (bool(by_group) or (two[0], two[1]) in of_target)
+        drawn = [*of_class.values(), *by_group] if is_rate_first else [*by_group, *of_class.values()]
+        at_once = 2 if of_class and by_group else 1
         table = tables.pop((min(two), max(two)), None)
         if table and not drawn and _has_mean(report, pair):
             table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
         drawn += [table] if table else []
         drawn = [_said_of_dropped(report, pair, one) for one in drawn]
-        cards += drawn[:1]
-        others += drawn[1:]
+        cards += drawn[:at_once]
+        others += drawn[at_once:]
         unanswered += [] if drawn else [_unanswered(report, pair)]
+    cards += joint.get(len(names), ())
     asked = Asked(cards, [*others, *of_two.values()], unanswered)
     if rates:
         with_target = [report["columns"][column]["name"] for _, column in of_target]

@@ -6,13 +6,25 @@ Privacy: post-processing of a publishable report.
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from statistics import NormalDist
 from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
+from dpmodels.pages.figures.apart import NONE_APART, Interval, apart_in_words, are_certain
+from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of
+from dpmodels.pages.figures.mean_axis import (
+    FINE,
+    Axis,
+    Ends,
+    axis_of,
+    ends_of,
+    reach,
+    with_interval,
+    within_in_words,
+)
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.open_means import DOUBTED, supposes_thinning_out
+from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
@@ -28,19 +40,13 @@ FIGURE = 66.0
 """Room for the synthetic mean over a group, and behind the released one."""
 LETTER = 7.0
 """Width of a letter, at most."""
-FAR = 1.0
-"""Times the span of all means that an axis goes on beyond them at most; a whisker that is longer is cut."""
-FEW, MOST_DOUBTED = 0.05, 3
-"""Part of the rows that groups may hold whose means are not to be relied on, for those of a pair to be good; and so
-many of these that are named."""
-SPECK = 3
-"""Times that an axis of several pictures is as long as one picture needs, from which on that has one of its own."""
-FINE = 1000
-"""Parts of an axis of which a figure that is less than one is written as 0."""
-NONE_APART = "; no two groups differ for certain"
-"""What is said of a picture in which noise alone may make all that groups differ by."""
+MOST_DOUBTED = 3
+"""Groups whose means are not to be relied on that are named."""
+LOGARITHMIC_AXIS = "the axis is logarithmic"
+ALIKE = "its error exceeds what groups surely differ by"
+"""Why a mean is pale where no two groups differ, which is said already."""
 FIGURES = ("released", "within", "synthetic")
-HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows", "but")
+HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows")
 
 
 def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) -> list[str]:
@@ -66,10 +72,8 @@ def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) ->
 
 def but_some_groups(groups: Sequence[Facts]) -> str:
     """Name the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
-    doubted = [one for one in groups if one["reason"] or one["released"] is None]
-    if sum(one["share"] for one in doubted) <= FEW * sum(one["share"] for one in groups):
-        return ""
-    return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})"
+    doubted = doubted_groups(groups)
+    return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})" if doubted else ""
 
 
 def means_with_care(report: Facts, named: Callable[[list[str]], str]) -> Iterator[str]:
@@ -88,18 +92,20 @@ def means_told_apart(
 
 
 def are_apart(groups: Sequence[Facts], pairs: int = 1, on_terms: bool = False) -> bool:
-    """Tell whether the intervals of two means do not meet, widened as so many ``pairs`` of columns need (Bonferroni).
+    """Tell whether means of groups differ for certain, of so many ``pairs`` of columns.
 
     It is looked at groups of which nothing speaks against the mean, or nothing but that it holds ``on_terms``.
     """
-    relied = [one for one in groups if not _is_pale(one, on_terms) and one["released"] is not None]
-    compared = max(len(relied) * (len(relied) - 1) // 2 * pairs, 1)
-    wider = NormalDist().inv_cdf(1 - 0.025 / compared) / NormalDist().inv_cdf(0.975)
-    highest = max((one["released"] - wider * one["within"] for one in relied), default=0.0)
-    return bool(highest > min((one["released"] + wider * one["within"] for one in relied), default=0.0))
+    return are_certain([one for one in intervals_of(groups, on_terms) if not one.is_pale], pairs)
 
 
-def _is_pale(group: Facts, on_terms: bool) -> bool:
+def intervals_of(groups: Sequence[Facts], on_terms: bool = False) -> list[Interval]:
+    """Return the means of groups that are known, with what they are within."""
+    known = [one for one in groups if one["released"] is not None]
+    return [Interval(one["released"], one["within"], is_pale(one, on_terms)) for one in known]
+
+
+def is_pale(group: Facts, on_terms: bool) -> bool:
     """Tell whether something speaks against the mean of a group, beside the terms that a picture says."""
     return bool(group["reason"]) and not (on_terms and group["reason"] == DOUBTED)
 
@@ -120,7 +126,7 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
         for some in (others[:TABLES], others[TABLES:])
     ]
     return {
-        (one["column"], one["by"]): _drawn(one, columns[one["column"]], _scale(one, some))
+        (one["column"], one["by"]): _drawn(one, columns[one["column"]], axis_of(_shown(one), [*map(_shown, some)]))
         for some in ([every[pair] for pair in asked if pair in every], *in_order)
         for one in some
     }
@@ -150,47 +156,35 @@ def _apart(groups: Sequence[Facts]) -> float:
     )
 
 
-def _shown(means: Facts) -> list[Facts]:
-    """Return the groups of which a mean is drawn: the largest."""
+def _shown(means: Facts) -> Facts:
+    """Return means with the groups of which one is drawn: the largest."""
     order = sorted(means["groups"], key=lambda one: (one["released"] is None, -one["share"]))[:DRAWN]
-    return [one for one in means["groups"] if one in order]
+    return {**means, "groups": [one for one in means["groups"] if one in order]}
 
 
-def _scale(means: Facts, some: Sequence[Facts]) -> tuple[float, float]:
-    """Return the axis of all means of a column, or that of these alone where they would be a speck on it."""
-    low, high = _axis([one for one in some if one["column"] == means["column"]])
-    least, most = _axis([means])
-    return (low, high) if high - low <= SPECK * (most - least) else (least, most)
-
-
-def _axis(of_column: Sequence[Facts]) -> tuple[float, float]:
-    """Return between what the axis of means lies: with what they are within, up to so far beyond all of them."""
-    groups = [group for means in of_column for group in _shown(means)]
-    known = [one for one in groups if one["released"] is not None]
-    values = [one[key] for one in groups for key in ("released", "synthetic") if one[key] is not None]
-    reach = (max(values) - min(values)) * FAR or 1.0
-    least = 0.0 if min(values) >= 0 else -math.inf  # of amounts, whatever their means are within
-    low = max(min(one["released"] - one["within"] for one in known), min(values) - reach, least)
-    high = min(max(one["released"] + one["within"] for one in known), max(values) + reach)
-    return min(low, min(values)), max(high, max(values))
-
-
-def _drawn(means: Facts, column: Facts, axis: tuple[float, float]) -> Figure:
+def _drawn(means: Facts, column: Facts, axis: Axis) -> Figure:
     """Draw the means of a column in each group of another."""
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
-    shown = _shown(means)
-    known = [one for one in shown if one["released"] is not None]
-    on_terms = supposes_thinning_out(column)
-    relied = [one for one in known if not _is_pale(one, on_terms)] or known
+    on_terms, ends = supposes_thinning_out(column), ends_of(means)
+    rows = [_row(one, column, ends) for one in groups]
+    header, lines, above = with_reasons(HEADER, rows, [one["reason"] for one in groups])
+    more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
+    foot = LOGARITHMIC_AXIS * axis.is_logarithmic
+    drawn = _picture(title, _shown(means), column, axis)
+    said = note_of(groups, column, on_terms)
+    return Figure(title, said, drawn, header, lines, foot, more=more, above=above, grade=grade_of(groups, on_terms))
+
+
+def note_of(groups: Sequence[Facts], column: Facts, on_terms: bool) -> str:
+    """Say within what means are, whether groups differ, and how many are pale, and why."""
+    known = [one for one in groups if one["released"] is not None]
+    relied = [one for one in known if not is_pale(one, on_terms)] or known
     least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
-    note += f", {IF_THIN}" * on_terms
-    note += NONE_APART * (len(relied) > 1 and not are_apart(groups, on_terms=on_terms))
-    rows = tuple(_row(one, column) for one in means["groups"])
-    pale = [place for place, one in enumerate(shown) if _is_pale(one, on_terms)]
-    drawn = _picture(title, shown, column, axis, pale)
-    more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
-    return Figure(title, note, drawn, HEADER, rows, more)
+    apart = apart_in_words(intervals_of(groups, on_terms))
+    reasons = [one["reason"] for one in groups if is_pale(one, on_terms)]
+    pale = "" if apart == NONE_APART and {*reasons} == {ALIKE} else pale_in_words(reasons, len(groups))
+    return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, apart, pale]))
 
 
 def called(labels: Sequence[str]) -> str:
@@ -198,35 +192,29 @@ def called(labels: Sequence[str]) -> str:
     return values_in_words(labels) if ZERO in labels[1:] else OF_CATEGORIES.join(labels)
 
 
-def _row(group: Facts, column: Facts) -> tuple[str, ...]:
-    """Return a line of the table of means: a group, its means, and why not to rely on them."""
-    return (
-        called(group["labels"]),
-        *_written(group, column),
-        percent(group["share"]),
-        group["reason"],
-    )
+def _row(group: Facts, column: Facts, ends: Ends) -> tuple[str, ...]:
+    """Return a line of the table of means: a group and its means."""
+    released, synthetic = written(group, column)
+    within = within_in_words(group, column, ends) if released else ""
+    return called(group["labels"]), released, within, synthetic, percent(group["share"])
 
 
-def _written(group: Facts, column: Facts) -> tuple[str, str, str]:
-    """Write the released mean, what it is within, and the synthetic mean; nothing of what is not known."""
+def written(group: Facts, column: Facts) -> tuple[str, str]:
+    """Write the released and the synthetic mean; nothing of what is not known."""
     off = group["within"]
-    released, within = (
-        ("", "") if None in (off, group["released"]) else (amount(column, group["released"], off), error(column, off))
+    released, synthetic = (
+        "" if one is None else amount(column, one, off) for one in (group["released"], group["synthetic"])
     )
-    return released, within, "" if group["synthetic"] is None else amount(column, group["synthetic"], off)
+    return released, synthetic
 
 
-def _picture(
-    title: str, groups: Sequence[Facts], column: Facts, axis: tuple[float, float], pale: Collection[int]
-) -> Any:
+def _picture(title: str, means: Facts, column: Facts, axis: Axis) -> Any:
     """Draw a line for each group: a mark at the released mean, its whisker, and a line at the synthetic mean."""
+    groups, on_terms, ends = means["groups"], supposes_thinning_out(column), ends_of(means)
     known = [one for one in groups if one["released"] is not None]
-    low, high = axis
-    span = high - low or 1.0
 
     def x(value: float) -> float:
-        return float(HALF + (WIDTH - 2 * HALF) * min(max((value - low) / span, 0.0), 1.0))
+        return float(HALF + (WIDTH - 2 * HALF) * axis.part(value))
 
     whole = sum(one["share"] for one in known) or 1.0
     middle = sum(one["share"] * one["released"] for one in known) / whole
@@ -234,45 +222,48 @@ def _picture(
     parts = [words(WIDTH - FIGURE, NAME, "released", "end"), words(WIDTH, NAME, "synthetic", "end", "second")]
     lines = [18.0 + LINE * index + NAME + ABOVE for index in range(len(groups))]
     parts.append(path("axis", (f"M{number(x(middle))} {number(y - 2)}v{number(THICK + 4)}" for y in lines)))
-    for place, (one, y) in enumerate(zip(groups, lines, strict=True)):
-        shown = {**one, **{key: 0.0 for key in FIGURES if one[key] is not None and abs(one[key]) < span / FINE}}
-        released, within, synthetic = _written(shown, column)
-        label = called(one["labels"])
+    for one, y in zip(groups, lines, strict=True):
+        nothing = {key: 0.0 for key in FIGURES if one[key] is not None and axis.is_nothing(one[key])}
+        released, synthetic = written({**one, **nothing}, column)
         parts += [
-            fitted(0, y - ABOVE, label, room, "start", "label"),
-            words(WIDTH - FIGURE, y - ABOVE, _with_error(released, within), "end"),
+            fitted(0, y - ABOVE, called(one["labels"]), room, "start", "label"),
+            words(WIDTH - FIGURE, y - ABOVE, with_interval(released, {**one, **nothing}, column, ends), "end"),
             words(WIDTH, y - ABOVE, synthetic, "end", "second" if one in known else "second rest"),
             box(0, y + THICK / 2 - 0.5, WIDTH, 1, "track"),
         ]
         if one in known:
-            kind = "bar rest" if place in pale else "bar"
-            parts += [box(x(one["released"]) - HALF, y, 2 * HALF, THICK, kind), _whisker(one, y + THICK / 2, x)]
+            kind = "bar rest" if is_pale(one, on_terms) else "bar"
+            bar = box(x(one["released"]) - HALF, y, 2 * HALF, THICK, kind)
+            parts += [bar, _whisker(reach(one, ends), y + THICK / 2, x)]
         if one["synthetic"] is not None:
             parts.append(path("mark", (f"M{number(x(one['synthetic']))} {number(y - 2)}v{number(THICK + 4)}",)))
     floor = 18.0 + LINE * len(groups)
-    ends = [amount(column, 0.0 if abs(end) < span / FINE else end, span / 10) for end in (low, high)]
-    parts += [words(0, floor + NAME, ends[0], "start"), words(WIDTH, floor + NAME, ends[1], "end")]
-    return svg(floor + BENEATH, title, _described(known, column), parts)
+    parts += [_tick(x(at), floor + NAME, text) for at, text in axis.ticks(column)]
+    return svg(floor + BENEATH, title, described(known, column), parts)
 
 
-def _with_error(released: str, within: str) -> str:
-    """Write a mean with what it is within, or that there is none."""
-    if not released:
-        return "not known"
-    return released if within.strip("0.") == "" else f"{released} \N{PLUS-MINUS SIGN} {within}"
+def _tick(x: float, y: float, text: str) -> Any:
+    """Write what stands beneath an axis, within the picture."""
+    half = LETTER * len(text) / 2
+    anchor = "start" if x < half else "end" if x + half > WIDTH else "middle"
+    return words(0 if anchor == "start" else WIDTH if anchor == "end" else x, y, text, anchor)
 
 
-def _whisker(group: Facts, y: float, x: Any) -> Any:
-    """Draw within what a mean is; an end that the axis cuts has none."""
-    low, high = (group["released"] + sign * group["within"] for sign in (-1, 1))
-    first, last = x(low), x(high)
-    ends = [f"M{number(at)} {number(y - HALF)}v{number(2 * HALF)}" for at in (first, last) if HALF < at < WIDTH - HALF]
-    return path("whisker", (f"M{number(first)} {number(y)}H{number(last)}", *ends))
+def _whisker(ends: Ends, y: float, x: Any) -> Any:
+    """Draw between what a mean lies; an end at that of the axis has no mark."""
+    first, last = map(x, ends)
+    marks = [f"M{number(at)} {number(y - HALF)}v{number(2 * HALF)}" for at in (first, last) if HALF < at < WIDTH - HALF]
+    return path("whisker", (f"M{number(first)} {number(y)}H{number(last)}", *marks))
 
 
-def _described(groups: Sequence[Facts], column: Facts) -> str:
-    """Say in one sentence what a picture shows."""
+def described(groups: Sequence[Facts], column: Facts) -> str:
+    """Say in one sentence what a picture shows: the largest mean, and the one that is known worst beside itself."""
     largest = max(groups, key=lambda one: float(one["released"]))
-    released, within, _ = _written(largest, column)
-    label = called(largest["labels"])
-    return f"Means of {len(groups)} groups; the largest: {released} within {within} at {label}"
+    worst = max(groups, key=lambda one: one["within"] / (abs(one["released"]) or one["within"] or 1.0))
+    said = f"Means of {len(groups)} groups; the largest: {_with_within(largest, column)}"
+    return said + f", and the least sure: {_with_within(worst, column)}" * (worst is not largest)
+
+
+def _with_within(group: Facts, column: Facts) -> str:
+    """Write a mean with what it is within and the name of its group."""
+    return f"{written(group, column)[0]} within {error(column, group['within'])} at {called(group['labels'])}"

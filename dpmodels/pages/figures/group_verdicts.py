@@ -6,6 +6,7 @@ Privacy: post-processing of a publishable report.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpmodels.pages.figures.grades import BAD, CARE, GOOD
 from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.notes import not_handed_over
 
@@ -13,8 +14,9 @@ Facts = Mapping[str, Any]
 HOLD, ON_TERMS, IN_SOME = "hold", "if values thin out", "in some groups"
 PALE = " (but for the pale groups)"
 """What stands behind means that hold on terms, and not in all groups."""
-MOST = 0.5
-"""Part of the rows beyond which one group tells something by itself."""
+MOST, FEW = 0.5, 0.05
+"""Part of the rows beyond which one group tells something by itself; and part that groups may hold whose means are not
+to be relied on, for those of a pair to be good."""
 
 
 def group_means(report: Facts) -> dict[str, list[str]]:
@@ -40,3 +42,35 @@ def says_something(sound: Sequence[Facts], groups: Sequence[Facts]) -> bool:
     """Tell whether means that nothing speaks against are of two groups at least, or of one that has most rows."""
     rows = sum(group["share"] for group in groups)
     return len(sound) > 1 or (len(sound) == 1 and sound[0]["share"] > MOST * rows)
+
+
+def grade_of(groups: Sequence[Facts], on_terms: bool) -> str:
+    """Return whether the means of groups are good, to be used with care, or of no use.
+
+    They are good in two groups at least, which hold all but ``FEW`` of the rows, and on no terms; of no use where they
+    say nothing but if the values of the column thin out.
+    """
+    sound = [one for one in groups if one["released"] is not None and not one["reason"]]
+    if not says_something(sound, groups):
+        return BAD
+    return CARE if on_terms or len(sound) < 2 or doubted_groups(groups) else GOOD
+
+
+def doubted_groups(groups: Sequence[Facts]) -> list[Facts]:
+    """Return the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
+    doubted = [one for one in groups if one["reason"] or one["released"] is None]
+    few = FEW * sum(one["share"] for one in groups)
+    return doubted if sum(one["share"] for one in doubted) > few else []
+
+
+def stated_means(report: Facts) -> tuple[frozenset[str], dict[str, list[str]]]:
+    """Name the columns of which means by group are stated, and by what those that are handed over are of use."""
+    columns = (*report.get("columns", ()), *report.get("derived", ()))
+    dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
+    known, of_use = set[str](), dict[str, list[str]]()
+    for one in report.get("groups", ()):
+        known.add(one["column"])
+        is_received = dropped.isdisjoint((one["column"], one["by"]))
+        if is_received and grade_of(one["groups"], one["column"] in thinning) != BAD:
+            of_use.setdefault(one["column"], []).append(one["by"])
+    return frozenset(known), of_use

@@ -66,17 +66,6 @@ def supposes_thinning_out(column: Facts) -> bool:
     return bool({"open", "far"} & column.get("unseen", {}).keys() or ("follows" in column and _doubt(column)))
 
 
-def means_by_group(report: Facts) -> tuple[frozenset[str], frozenset[str]]:
-    """Name the columns of which a report states means by group, and those where nothing speaks against one of these."""
-    known = [
-        (one["column"], group["reason"])
-        for one in report.get("groups", ())
-        for group in one["groups"]
-        if group["released"] is not None
-    ]
-    return frozenset(name for name, _ in known), frozenset(name for name, reason in known if not reason)
-
-
 def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> tuple[list[str], list[str]]:
     """Name the columns of whose means, or large quantiles, nobody is to use any: without terms, and with these.
 

@@ -10,6 +10,8 @@ Facts = Mapping[str, Any]
 SMALL, REST = 0.05, 0.1
 """Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
 part of the rows whose groups may be left out together, since they are known worst."""
+FEW_ROWS, WORST = f"it has less than {100 * SMALL:.0f} % of the rows", "its rate is known worst"
+"""Why the rate of a group does not count."""
 
 
 def counting(rates: Facts) -> list[int]:
@@ -27,3 +29,11 @@ def counting(rates: Facts) -> list[int]:
             break
         count.remove(index)
     return count
+
+
+def why_pale(rates: Facts) -> dict[int, str]:
+    """Say of each group whose rate does not count for its column why that is, by its place; a rule fixes some."""
+    count = counting(rates)
+    return {
+        index: FEW_ROWS if share < SMALL else WORST for index, share in enumerate(rates["share"]) if index not in count
+    }

@@ -128,16 +128,20 @@ def parts_of_rates(
         likely: the places of those that are not certain, and likely.
     """
     rates, whole = report["rates"], whole_rate(report)
-    part, parts, worst, hidden = min(whole, 1 - whole), dict[str, float](), dict[str, float](), set[str]()
+    parts, worst, hidden = dict[str, float](), dict[str, float](), set[str]()
     for one in rates["columns"]:
         relation = every.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
-        is_seen = relation is None or relation.is_certain or relation.by_rule or relation.columns in likely
+        is_seen = relation is None or relation.is_seen or relation.columns in likely
         name = report["columns"][one["column"]]["name"]
         hidden |= set() if is_seen else {name}
-        worst[name] = worst_rate(one)
-        least = 0.0 if is_seen else math.nextafter(NEAR, 1)
-        parts[name] = max(least, worst[name] / max(part, spread_of(one), 1e-300))
+        worst[name], parts[name] = worst_rate(one), part_off(one, whole, is_seen)
     return parts, worst, hidden
+
+
+def part_off(rates: Facts, whole: float, is_seen: bool = True) -> float:
+    """Return within what the rates by a column are, as a part of what there is of the class; ``whole``: in all rows."""
+    least = 0.0 if is_seen else math.nextafter(NEAR, 1)
+    return max(least, worst_rate(rates) / max(min(whole, 1 - whole), spread_of(rates), 1e-300))
 
 
 def hidden_rates(report: Facts) -> set[str]:

@@ -63,6 +63,11 @@ class Relation:
         return self.released > self.most or self.standout is not None
 
     @property
+    def is_seen(self) -> bool:
+        """Tell whether a relation is certain, or made by a rule."""
+        return self.is_certain or self.by_rule
+
+    @property
     def is_by_rate_alone(self) -> bool:
         """Tell whether a relation is certain by the rate of one group, while noise hides it in the table of both."""
         return self.standout is not None and self.released <= self.most

@@ -22,6 +22,7 @@ from dpmodels.codec.convert import as_numbers, decode_column, plain
 from dpmodels.codec.derive import derive
 from dpmodels.codec.encode import Codec, Records
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, copy_of, helpers
+from dpmodels.contract.derivation.reach import Ends
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.workload import in_order
 from dpmodels.errors import Unsuitable
@@ -80,7 +81,7 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
             break
         try:  # no mean is worth a hand-off that was paid for
             if column not in values:
-                values[column] = _values(counted.columns, codec, records, column)
+                values[column] = values_of(counted.columns, codec, records, column)
             with np.errstate(over="ignore", invalid="ignore"):  # squares beyond what a number can be
                 means = _stated(counted, codec, cells, (column, by), values[column], facts, known)
         except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
@@ -157,12 +158,17 @@ def asked_names(contract: Any, columns: Mapping[str, Any]) -> list[list[str]]:
     if not contract.workload:
         return []
     target = contract.target if contract.classes > 1 else None
-    dropped, numbers = helpers(columns), [name for name in columns if is_amount(name, columns)][:MOST_BY]
+    numbers = [name for name in columns if is_amount(name, columns)][:MOST_BY]
     return [
-        [(_counted_for(name, columns) if name in dropped else "") or name for name in pair]
+        [handed_over(name, columns) for name in pair]
         for pair in in_order(contract.workload, numbers, target)
         if {*pair} <= columns.keys()
     ]
+
+
+def handed_over(name: str, columns: Mapping[str, Any]) -> str:
+    """Name the derived number that a column is counted in the place of, where nobody is handed that; else itself."""
+    return (_counted_for(name, columns) if name in helpers(columns) else "") or name
 
 
 def _by_numbers(columns: Mapping[str, Any], asked: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -223,7 +229,7 @@ def _following(columns: Mapping[str, Any], counted: set[str], base: str) -> Iter
             yield name
 
 
-def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mapping[str, Whole]) -> Drawn:
+def groups_drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mapping[str, Whole]) -> Drawn:
     """Return the groups that a column makes, as they are counted.
 
     Shapes: cells, those of the synthetic rows, [B, columns]; ``merged`` the counted cell of each of a column's.
@@ -242,7 +248,7 @@ def _drawn(counted: Counted, codec: Codec, cells: Whole, by: str, merged: Mappin
     return Drawn(labels, keys, rows, order)
 
 
-def _values(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
+def values_of(columns: Mapping[str, Any], codec: Codec, records: Records, column: str) -> Floats:
     """Return the numbers of a column in synthetic rows, null as NaN; of times of day in its units. Shape: [B]."""
     follows, places = columns[column], list(codec.columns)
     names = follows.operands if isinstance(follows, Derived) else (column,)
@@ -315,26 +321,39 @@ def _stated(
     wholes, inside = wholes_of(facts, every, counted.columns), Inside.of(counted, [by], merged)
     term = reconciled(every, wholes, counted.columns, inside)
     means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)
-    drawn = _drawn(counted, codec, cells, by, merged)
+    drawn = groups_drawn(counted, codec, cells, by, merged)
     places = {key: place for place, key in enumerate(drawn.keys)}
     if len(places) < len(drawn.keys) or len(places) > MOST_GROUPS or not {*map(str, means.index)} <= {*places}:
         return None  # two groups are called alike, such as a category "null" and the rows that have none
-    low, high = ends_of_values(counted.columns, column)
+    ends = ends_of_values(counted.columns, column)
     in_all, lines = max(float(means["count"].clip(lower=0).sum()), 1.0), list[dict[str, Any]]()
     of_groups = dict(zip(map(str, means.index), means.to_dict("records"), strict=True))
     for key in (drawn.keys[place] for place in drawn.order if drawn.keys[place] in of_groups):
-        mean = of_groups[key]
         of_group = values[(drawn.rows == places[key]) & np.isfinite(values)]
-        is_known = math.isfinite(mean["mean"]) and math.isfinite(mean["within"])
-        lines.append(
-            {
-                "labels": drawn.labels[places[key]],
-                "share": round(max(mean["count"], 0.0) / in_all, DIGITS),
-                "released": beside(min(max(mean["mean"], low), high), mean["within"]) if is_known else None,
-                "within": float(f"{mean['within']:.3g}") if is_known else None,
-                "synthetic": float(f"{of_group.mean():.6g}") if len(of_group) else None,
-                "reason": mean["reason"],
-            }
-        )
+        figures = figures_of_mean(of_groups[key], of_group, in_all, ends)
+        lines.append({"labels": drawn.labels[places[key]], **figures})
     are_known = sum(one["released"] is not None for one in lines)
-    return {"column": column, "by": by, "groups": lines} if are_known >= LEAST else None
+    stated = {"column": column, "by": by, "groups": lines} | cut_at(lines, ends)
+    return stated if are_known >= LEAST else None
+
+
+def figures_of_mean(mean: Mapping[Any, Any], of_group: Floats, in_all: float, ends: Ends) -> dict[str, Any]:
+    """State the mean of a group; ``of_group``: the values of the synthetic rows in it; ``ends``: of all values."""
+    is_known = math.isfinite(mean["mean"]) and math.isfinite(mean["within"])
+    return {
+        "share": round(max(mean["count"], 0.0) / in_all, DIGITS),
+        "released": beside(min(max(mean["mean"], ends[0]), ends[1]), mean["within"]) if is_known else None,
+        "within": float(f"{mean['within']:.3g}") if is_known else None,
+        "synthetic": float(f"{of_group.mean():.6g}") if len(of_group) else None,
+        "reason": mean["reason"],
+    }
+
+
+def cut_at(groups: Sequence[Facts], ends: Ends) -> dict[str, Any]:
+    """Return between what the values of a column lie, where an interval of a mean reaches beyond; else nothing."""
+    known = [one for one in groups if one["released"] is not None]
+    low = min((one["released"] - one["within"] for one in known), default=ends[0])
+    high = max((one["released"] + one["within"] for one in known), default=ends[1])
+    if low >= ends[0] and high <= ends[1]:
+        return {}
+    return {"values_from_to": [end if math.isfinite(end) else None for end in ends]}

@@ -1,0 +1,238 @@
+"""Cards of tables of three columns that a workload asks for: means, or rates, by two columns together, as a grid.
+
+Privacy: post-processing of a publishable report.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, svg, words
+from dpmodels.pages.figures.apart import Interval, apart_in_words
+from dpmodels.pages.figures.grades import BAD, CARE, GOOD
+from dpmodels.pages.figures.group_means import (
+    called,
+    described,
+    is_pale,
+    note_of,
+    written,
+)
+from dpmodels.pages.figures.group_verdicts import grade_of
+from dpmodels.pages.figures.labels import brief, group_name
+from dpmodels.pages.figures.mean_axis import Ends, ends_of, with_interval, within_in_words
+from dpmodels.pages.figures.open_means import supposes_thinning_out
+from dpmodels.pages.figures.rates import MIDDLE, NEAR
+from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
+from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.page import percent, percent_up
+from dpmodels.plural import OF_CATEGORIES
+
+Facts = Mapping[str, Any]
+ACROSS, DOWN = 6, 12
+"""Groups that a grid has room for beside one another, and beneath."""
+BESIDE, LETTER, HEAD, HIGH = 74.0, 7.0, 30.0, 26.0
+"""Room for the names of lines; the width of a letter; the height of the names of columns, and of a line."""
+SHADES = 6
+"""Steps of a color between the least and the largest figure."""
+FAR_OFF = "it is off by more than half of the rate of all rows, and of what groups differ by"
+"""Why a rate is pale."""
+FIXED = "what stands without an error is so by a rule"
+"""What is said of rates that are 0 or 1 without noise."""
+NO_GRID = "none of them is a number or has two classes, or the others make too many groups, or too small ones"
+MORE = "this report states the figures of three columns together, not of more"
+DROPPED = "nobody is handed {}"
+"""Why a table has no grid."""
+THREE = 3
+"""Columns of a table that has one."""
+
+
+def joint_cards(report: Facts) -> dict[int, list[Figure]]:
+    """Draw the joint tables that a workload asks for, by how many of its pairs stand before each.
+
+    One that no grid shows has the command that answers. Reports of earlier versions list none.
+    """
+    cards = dict[int, list[Figure]]()
+    for one in report.get("joint", ()):
+        cards.setdefault(one["place"], []).append(_card(report, one))
+    return cards
+
+
+def _card(report: Facts, joint: Facts) -> Figure:
+    columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
+    if "groups" not in joint or not {joint["column"], *joint["by"]} <= columns.keys():
+        return _command(report, joint)
+    sides = [_labels(joint["groups"], side) for side in (0, 1)]
+    if len(sides[1]) > len(sides[0]):  # the side with more groups goes down
+        turned = [{**one, "labels": one["labels"][::-1]} for one in joint["groups"]]
+        joint, sides = {**joint, "by": joint["by"][::-1], "groups": turned}, sides[::-1]
+    if len(sides[1]) > ACROSS or len(sides[0]) > DOWN:
+        return _command(report, joint)
+    return _rates(joint, columns, sides) if "class" in joint else _means(joint, columns, sides)
+
+
+def _labels(groups: Sequence[Facts], side: int) -> list[list[str]]:
+    """Return the groups of one of the two columns, in their order."""
+    return [[*one] for one in dict.fromkeys(tuple(group["labels"][side]) for group in groups)]
+
+
+def _command(report: Facts, joint: Facts) -> Figure:
+    """Say which command answers, and what it says."""
+    names = joint["columns"]
+    dropped = [name for name in names if name in not_handed_over(report)]
+    why = DROPPED.format(" and ".join(dropped)) if dropped else MORE if len(names) > THREE else NO_GRID
+    command = shlex.join(["nacre", "marginals", "RUN", *names])
+    all_names = f"{', '.join(names[:-1])} and {names[-1]}"
+    says = f"every combination of {all_names} with its noisy count, the error of that, and its share"
+    if "column" in joint and "class" not in joint:
+        by = [word for name in joint["by"] for word in ("--by", name)]
+        command = shlex.join(["nacre", "means", "RUN", joint["column"], *by])
+        says = f"the mean of {joint['column']} in each combination, within what it is, and why not to rely on it"
+    text = Markup('<p class="foot">Whoever made this may ask <code>{}</code>: {}.</p>').format(command, says)
+    return Figure(all_names, why, text, (), (), grade=BAD)
+
+
+def _means(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> Figure:
+    """Draw the means of a number by two columns together."""
+    column, ends = columns[joint["column"]], ends_of(joint)
+    on_terms = supposes_thinning_out(column)
+    groups = [{**one, "labels": _name(one["labels"])} for one in joint["groups"]]
+    known = [one for one in groups if one["released"] is not None]
+    rows = [_row(one, column, ends) for one in groups]
+    cells = [_cell(one, column, ends, on_terms) for one in joint["groups"]]
+    title = f"{joint['column']} by {' and '.join(joint['by'])}"
+    header = (" and ".join(joint["by"]), "mean, released", "within", "synthetic", "of these rows")
+    lines = with_reasons(header, rows, [one["reason"] for one in groups])
+    drawn = _grid(title, described(known, column), joint, columns, sides, cells)
+    note, foot = note_of(groups, column, on_terms), _joined(joint, columns, sides)
+    return Figure(
+        title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=grade_of(groups, on_terms)
+    )
+
+
+def _row(group: Facts, column: Facts, ends: Ends) -> tuple[str, ...]:
+    released, synthetic = written(group, column)
+    within = within_in_words(group, column, ends) if released else ""
+    return called(group["labels"]), released, within, synthetic, percent(group["share"])
+
+
+def _name(labels: Sequence[Sequence[str]]) -> list[str]:
+    """Name a group of two columns, as the label of one."""
+    return ["; ".join(called(one) for one in labels)]
+
+
+def _cell(group: Facts, column: Facts, ends: Ends, on_terms: bool) -> tuple[str, bool]:
+    released, _ = written(group, column)
+    return with_interval(released, group, column, ends), is_pale(group, on_terms)
+
+
+def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> Figure:
+    """Draw the rates of a class by two columns together."""
+    known = [one for one in joint["groups"] if one["released"] is not None]
+    whole = sum(one["share"] * one["released"] for one in known) / (sum(one["share"] for one in known) or 1.0)
+    shown = [one["released"] for one in known if one["share"] > 0] or [0.0]
+    size = max(min(whole, 1 - whole), max(shown) - min(shown), 1e-300)
+    groups = [_judged(one, size) for one in joint["groups"]]
+    title = f"{joint['column']} = {joint['class']}, by {' and '.join(joint['by'])}"
+    named = [{**one, "labels": _name(one["labels"])} for one in groups]
+    rows = [(called(one["labels"]), *_figures_of_rate(one)) for one in named]
+    header = (" and ".join(joint["by"]), "rate, released", "within", "synthetic", "of all rows")
+    lines = with_reasons(header, rows, [one["reason"] for one in groups])
+    drawn = _grid(title, _described_rates(named), joint, columns, sides, [_rate_cell(one) for one in groups])
+    sound = [one["within"] for one in groups if one["released"] is not None and not one["reason"]]
+    judged = grade_of(groups, on_terms=False)
+    judged = CARE if judged == GOOD and max(sound) > NEAR * size else judged
+    foot = " \N{MIDDLE DOT} ".join(filter(None, [_joined(joint, columns, sides), FIXED * (0 in sound)]))
+    return Figure(title, _note(groups, sound), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
+
+
+def _judged(group: Facts, size: float) -> Facts:
+    """Give a rate the reason why it is pale; ``size``: what there is of its class, or what groups differ by."""
+    is_far = group["released"] is not None and group["within"] > MIDDLE * size
+    return {**group, "reason": group["reason"] or FAR_OFF * is_far}
+
+
+def _figures_of_rate(group: Facts) -> tuple[str, ...]:
+    within = "" if group["within"] is None else percent_up(group["within"])
+    released, synthetic = ("" if group[key] is None else percent(group[key]) for key in ("released", "synthetic"))
+    return released, within, synthetic, percent(group["share"])
+
+
+def _rate_cell(group: Facts) -> tuple[str, bool]:
+    if group["released"] is None:
+        return "not known", True
+    off = "" if group["within"] == 0 else f" \N{PLUS-MINUS SIGN} {percent_up(group['within'])[:-1].strip()}"
+    return percent(group["released"])[:-1].strip() + off, bool(group["reason"])
+
+
+def _note(groups: Sequence[Facts], sound: Sequence[float]) -> str:
+    """Say within what rates are, whether groups differ, and how many are pale, and why."""
+    known = [one for one in groups if one["released"] is not None]
+    within = f"in %, within {percent_up(max(sound or [one['within'] for one in known] or [1.0]))[:-1].strip()} points"
+    apart = apart_in_words([Interval(one["released"], one["within"], bool(one["reason"])) for one in known])
+    reasons = [one["reason"] for one in groups if one["reason"]]
+    return "; ".join(filter(None, [within, apart, pale_in_words(reasons, len(groups))]))
+
+
+def _described_rates(groups: Sequence[Facts]) -> str:
+    known = [one for one in groups if one["released"] is not None]
+    largest, worst = (max(known, key=lambda one: float(one[key])) for key in ("released", "within"))
+    said = f"Rates of {len(known)} groups; the largest: {percent(largest['released'])} at {called(largest['labels'])}"
+    return f"{said}, and the least sure: within {percent_up(worst['within'])} at {called(worst['labels'])}"
+
+
+def _joined(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> str:
+    """Say which categories had to be joined, since the release counted them together in this table."""
+    said = list[str]()
+    for name, groups in zip(joint["by"], sides, strict=True):
+        joined = [OF_CATEGORIES.join(one) for one in groups if len(one) > 1 and not columns[name]["ordered"]]
+        said += [f"{name}: {'; '.join(joined)} {'each ' * (len(joined) > 1)}counted as one"] if joined else []
+    return " \N{MIDDLE DOT} ".join(said)
+
+
+def _grid(
+    title: str,
+    description: str,
+    joint: Facts,
+    columns: Mapping[str, Facts],
+    sides: Sequence[Sequence[list[str]]],
+    cells: Sequence[tuple[str, bool]],
+) -> Markup:
+    """Draw a figure for each group of one column with each of another, shaded by how large it is; pale ones are not."""
+    down, across = sides
+    wide = (WIDTH - BESIDE) / len(across)
+    names = [
+        brief([group_name(columns[name], labels) for labels in groups])
+        for name, groups in zip(joint["by"], sides, strict=True)
+    ]
+    parts = [
+        fitted(BESIDE + (at + 0.5) * wide, HEAD - 10, label, int(wide / LETTER), "middle", "label", lines=2)
+        for at, label in enumerate(names[1])
+    ]
+    for at, label in enumerate(names[0]):
+        middle = HEAD + (at + 0.5) * HIGH + 4
+        parts.append(fitted(BESIDE - 4, middle, label, int(BESIDE / LETTER), "end", "label", lines=2))
+    places = {(tuple(one["labels"][0]), tuple(one["labels"][1])): at for at, one in enumerate(joint["groups"])}
+    figures = [one["released"] for one in joint["groups"] if one["released"] is not None]
+    low, high = min(figures, default=0.0), max(figures, default=1.0)
+    for i, line in enumerate(down):
+        for j, column in enumerate(across):
+            place = places.get((tuple(line), tuple(column)))
+            if place is not None:
+                value = joint["groups"][place]["released"]
+                shade = 0 if value is None else 1 + round((SHADES - 1) * (value - low) / ((high - low) or 1.0))
+                parts += _drawn_cell(BESIDE + j * wide, HEAD + i * HIGH, wide, *cells[place], shade)
+    return svg(HEAD + HIGH * len(down) + 2, title, description, parts)
+
+
+def _drawn_cell(x: float, y: float, wide: float, text: str, is_pale_one: bool, shade: int) -> list[Markup]:
+    """Draw one figure, with what it is within beneath it."""
+    kind = "track" if is_pale_one or not shade else f"heat s{shade}"
+    figure, _, off = text.partition(" ")
+    lines = [line for line in (figure, off) if line] if text != "not known" else ["not", "known"]
+    parts = [box(x, y, wide - 1, HIGH - 1, kind)]
+    for at, line in enumerate(lines):
+        middle = y + HIGH / 2 + 3.5 + (at - (len(lines) - 1) / 2) * 10
+        parts.append(words(x + (wide - 1) / 2, middle, line, "middle", "narrow" if is_pale_one else "cell"))
+    return parts

@@ -1,0 +1,147 @@
+"""Pictures of rates: how often a column has a class, by the groups of another, and whether that is of use.
+
+Privacy: post-processing of a publishable report.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from dpmodels.pages.drawing import Figure
+from dpmodels.pages.figures.apart import Interval, apart_in_words
+from dpmodels.pages.figures.grades import grade
+from dpmodels.pages.figures.labels import brief, group_name, joined_groups
+from dpmodels.pages.figures.rate_groups import counting, why_pale
+from dpmodels.pages.figures.rates import (
+    MIDDLE,
+    NEAR,
+    class_share,
+    part_off,
+    parts_of_rates,
+    whole_rate,
+    with_rows,
+    worst_rate,
+)
+from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
+from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, relations
+from dpmodels.pages.figures.ruled import ruled_pairs
+from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.page import percent, percent_up
+from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, round_end
+
+Facts = Mapping[str, Any]
+HALF = 0.5
+"""Rate beyond which the scale of rates ends at all rows."""
+OUTLIER = 3.0
+"""Times the median column's largest rate beyond which a column has a scale of its own."""
+RATES = 6
+"""Columns whose rates are drawn at once."""
+BY_A_RULE = ", by a rule"
+"""What stands behind a group whose rate a rule of the schema fixes."""
+HEADER = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Whose rates are stated, these by each other column, drawn, the clearest first, and where most scales end."""
+
+    of: str
+    figures: Sequence[Figure]
+    end: str
+
+
+def rate_figures(facts: Facts) -> Rates | None:
+    """Draw the rates of the target by each other column; None where a report states none."""
+    rates = facts.get("rates")
+    if not rates:
+        return None
+    columns, whole = facts["columns"], whole_rate(facts)
+    end = _common_end(rates["columns"], whole)
+    records, every = float(facts.get("released_records") or 0), relations(facts)
+    related = {pair for pair, one in every.items() if one.by_rule and rates["target"] in pair}
+    ruled, dropped = {place for pair in related for place in pair}, not_handed_over(facts)
+    parts = parts_of_rates(facts, every, likely_relations(facts))[0]
+    received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
+    clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
+    drawn = list[Figure]()
+    for one in clearest:
+        column, is_ruled = columns[one["column"]], one["column"] in ruled
+        figure = _rate(column, one, (whole, max(end, _end(one))), is_ruled)
+        drawn.append(replace(figure, grade=grade(parts[column["name"]], NEAR, MIDDLE)))
+    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
+
+
+def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
+    """Draw the rates of columns that are not the target by those that a workload names with them, by their places."""
+    columns, figures, ruled = facts["columns"], dict[tuple[int, int], Figure](), ruled_pairs(facts)
+    every, likely = relations(facts), likely_relations(facts)
+    for rates in facts.get("asked_rates", ()):
+        name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
+        for one in rates["columns"]:
+            two = min(rates["target"], one["column"]), max(rates["target"], one["column"])
+            drawn = _rate(columns[one["column"]], one, (whole, _end(one, whole)), two in ruled)
+            is_seen = (relation := every.get(two)) is None or relation.is_seen or two in likely
+            figures[rates["target"], one["column"]] = replace(
+                drawn,
+                title=f"{name} = {rates['class']}, by {drawn.title}",
+                grade=grade(part_off(one, whole, is_seen), NEAR, MIDDLE),
+            )
+    return figures
+
+
+def _end(rates: Facts, whole: float = 0.0) -> float:
+    """Return where the scale of rates by a column ends: no bar and no whisker goes further."""
+    bars_end, whiskers_end = max(_bars_end(rates), whole), 1e-9
+    for index in with_rows(rates):
+        whiskers_end = max(whiskers_end, rates["released"][index] + DEVIATIONS * rates["stddev"][index])
+    return 1.0 if bars_end > HALF else round_end(max(bars_end, whiskers_end))
+
+
+def _bars_end(rates: Facts) -> float:
+    """Return the largest rate by a column, of groups that have rows."""
+    return max((rates[key][index] for index in with_rows(rates) for key in ("released", "synthetic")), default=0.0)
+
+
+def _clearness(rates: Facts, records: float) -> tuple[float, float]:
+    """Return what columns are sorted by: how probable their differences are by noise, then how large these are."""
+    released = [rates["released"][index] for index in counting(rates)]
+    return chance_of_rates(rates, records), min(released, default=0.0) - max(released, default=0.0)
+
+
+def _common_end(columns: Sequence[Facts], whole: float) -> float:
+    """Return where scales end: at the largest of a column, but for those that dwarf the others and go further."""
+    most = OUTLIER * median([_bars_end(one) for one in columns] or [0.0])
+    return max((_end(one, whole) for one in columns if _bars_end(one) <= most), default=_end({"share": ()}, whole))
+
+
+def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: bool = False) -> Figure:
+    """Draw the rate of the target in each group of a column, as released and in the synthetic rows.
+
+    ``is_ruled``: a rule relates the column and the target, so where there is no noise it fixes the rate.
+    """
+    rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
+    labels = [group_name(column, group) for group in rates["labels"]]
+    both = zip(rates["released"], rates["stddev"], strict=True)
+    fixed = [BY_A_RULE * (is_ruled and stddev == 0 and rate in (0, 1)) for rate, stddev in both]
+    released = Shares("released", rates["released"], rates["stddev"])
+    pale = why_pale(rates)
+    said = note_of(rates, pale)
+    synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
+    named = [one + more for one, more in zip(brief(labels), fixed, strict=True)]
+    drawn = bars(column["name"], said, named, released, synthetic, scale, [*pale])
+    rows = [
+        (label + more, *(percent(one[index]) for one in (released.values, doubled, synthetic.values, rates["share"])))
+        for index, (label, more) in enumerate(zip(labels, fixed, strict=True))
+    ]
+    header, lines, above = with_reasons(HEADER, rows, [pale.get(index, "") for index in range(len(labels))])
+    return replace(drawn, header=header, rows=lines, above=above, foot=joined_groups(column, rates["labels"]))
+
+
+def note_of(rates: Facts, pale: Mapping[int, str]) -> str:
+    """Say within what rates are, whether groups differ, and how many are pale, and why."""
+    within = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
+    figures = zip(rates["released"], rates["stddev"], strict=True)
+    intervals = [Interval(rate, DEVIATIONS * stddev, at in pale) for at, (rate, stddev) in enumerate(figures)]
+    said = apart_in_words(intervals), pale_in_words([*pale.values()], len(intervals))
+    return "; ".join(filter(None, [within, *said]))
