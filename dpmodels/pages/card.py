@@ -21,7 +21,7 @@ from dpmodels.pages.asked.questions import (
     tied_in_words,
 )
 from dpmodels.pages.asked.risk import chances
-from dpmodels.pages.asked.several import several_records
+from dpmodels.pages.asked.several import beside_one_record, figures_of_several, several_records
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -103,6 +103,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
     return render_page(
         "card.html",
         **_told(facts),
+        several=figures_of_several(facts, words_of(facts)),
         columns=[(one["name"], one["type"], _marks_of(one, facts)) for one in facts["content"].get("columns", ())],
         scores=scores,
         warnings=_warnings(quality),
@@ -241,6 +242,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     )
     charges = [one["name"] for one in hand_off["charges"]]
     hidden, reckoned = left_out_and_reckoned(facts)
+    words = words_of(facts)
     return {
         "card": facts,
         "given": NOTHING | facts["given"],
@@ -255,7 +257,8 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "unsigned": UNSIGNED,
         "on_groups": DECISIONS_ON_GROUPS,
         "tied": tied_in_words(facts["given"].get("special_categories", ""), facts["content"]),
-        "words": words_of(facts),
+        "words": words,
+        "beside_one": beside_one_record(facts, words),
         "one_person": coded(who_says_one_person(facts)),
         "left_out": listed(facts["content"].get("left_out", ())),
         "unreceived": ", ".join(map(cut, hidden)),

@@ -180,13 +180,15 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
     both = r"at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
-    assert f"learns no more of one unit than this table says. For whoever knows all else, {heads}" in said
+    assert (
+        "learns no more of one unit than this table says. " in said and f"For whoever knows all else, {heads}" in said
+    )
     assert re.search(rf"one record is there is won in {both} Best attacker, δ counted in; a coin", said)
     by_noise = r"By the noise that was drawn one is won in at most [\d.]+ % of cases by these files; in at most [\d.]+"
     assert re.search(rf"{by_noise} % of cases by all the account paid for; on 2, 3 or 5 records", said)
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
-    only = "To be quoted only if each person has one record, and else a row below. 2ε"
-    assert said.count("To be quoted") == 1 and only in said
+    only = " %, only if each person has one record, and else a row of several)"
+    assert said.count("authorities quote") == 1 and only in said
     for steps, number in ((4, 2), (6, 3), (10, 5)):
         assert re.search(rf"with {number} records [\d.]+ % at most .* {steps}ε, and a larger δ", said)
     assert "by all the account" not in alone and "if its whole cap is spent" in alone
@@ -602,7 +604,7 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     )
     assert "Warning: Bounds or lists of values (no column is named by “the data itself: ages”) are said to be" in said
     links = re.findall(r'href="([^"#]+)"', page.partition("</style>")[2])
-    assert links == ["statement.html", "data-sheet.html", "model-card.html"]
+    assert links == ["statement.html", "statement.html", "data-sheet.html", "model-card.html"]
     assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])
     assert 'href="statement' not in unlinked(page) and ">statement.html" not in unlinked(page)
     assert "statement.html (hard limits to compare with the purpose, what protects" in unlinked(
@@ -659,7 +661,7 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     assert asked not in text_of(render_statement(card)) and "with 2 records" in text_of(render_statement(card))
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
     assert "with 2 records" not in text_of(render_statement(card))
-    assert "To be quoted, as the largest." in text_of(render_statement(card))
+    assert "what a guess on a value becomes by these files (" in text_of(render_statement(card))
 
 
 @pytest.mark.parametrize("folder", EVERY, ids=lambda folder: folder.name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.asked.risk import risks
+from dpmodels.pages.asked.risk import risks, what_to_quote
 from dpmodels.pages.asked.several import bets_by_noise
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.figures.named import listed
@@ -116,7 +116,8 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
-    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says."
+    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says. "
+    text += what_to_quote(words)
     return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
 
 
