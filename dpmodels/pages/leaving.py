@@ -13,7 +13,7 @@ from dpmodels.plural import counted
 FILES = "files may leave"
 AT_MAKING = (
     "These files may be sent and used once an officer signed in `officer.sig`, beside this page, that they may leave: "
-    "`nacre verify FOLDER --officer-key KEY` says whether one did."
+    "`nacre verify FOLDER --officer-key KEY` says whether one did. Until then: inside, sent to nobody and not used."
 )
 """What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
 these words are true before that and after."""

@@ -10,6 +10,7 @@ from typing import Any
 from dpmodels import amounts
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.asked.open_points import counts_of
 from dpmodels.pages.card_words import after_at_worst
 from tests.hand_off.make_golden import GOLDEN
 
@@ -54,10 +55,10 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     card = facts()
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
-    assert "only if each person has one record, and else a row of several): it follows from ε and δ alone" in page
-    assert "Bets by the noise that was drawn, below the table and on the other pages, are smaller" in page
+    assert "only if each person has one record, else a row of several): ε and δ alone give it, for any noise" in page
+    assert "Bets by the noise that was drawn (below) are for experts on this release alone." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
-    assert "are smaller, and for experts" not in said(card)["statement.html"]
+    assert "are for experts" not in said(card)["statement.html"]
 
 
 def test_the_first_screen_of_a_report_says_that_a_record_is_no_person_and_leads_an_officer_on() -> None:
@@ -68,3 +69,41 @@ def test_the_first_screen_of_a_report_says_that_a_record_is_no_person_and_leads_
     assert '<a href="#officer">' in first and '<a href="statement.html">' in first
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
     assert "Hidden is" not in said(card)["report.html"] and "For an officer: " in said(card)["report.html"]
+
+
+def test_limits_have_the_same_numbers_on_statement_and_data_sheet() -> None:
+    card = facts()
+    card["quality"] |= {"marked": {"means": {"bad": {"dose": "not known"}}}, "not_for": ["weekdays of visit"]}
+    pages = render_pages(card, json.loads((FOLDER / "report.json").read_text()))
+    lists = [
+        re.findall(r"<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
+    ]
+    begins = [[re.sub("☐ ", "", one).partition(": ")[0].rstrip(";.") for one in some] for some in lists]
+    assert begins[0] == begins[1] and [one[:3] for one in begins[0]] == [f"{number}. " for number in range(1, 7)]
+    assert "means of dose" in lists[0][4] and lists[1][4].endswith("named below;") and lists[1][5].endswith("below.")
+
+
+def test_an_answer_counts_once_though_its_words_answer_another_question() -> None:
+    given = {"legal_basis": "Art. 6(1)(f), Art. 9(2)(j)", "recipient": "A group in Paris; to no third country"}
+    counts = counts_of(given | {"why": "DPIA 2026-11: by the board"})
+    assert counts == {"all": 20, "blank": 14, "open": 0, "closed": 3, "shared": 3}
+
+
+def test_what_an_account_spent_is_one_number_beside_its_cap_and_no_plain_sum_is_said_to_be_none() -> None:
+    def tile(**changes: str) -> str:
+        card = facts()
+        card["accounts"][0] |= {"before": "0", "after": "1", "cap": "2", "remaining": "1", **changes}
+        return said(card)["statement.html"].partition("budget spent")[2].partition("operator's words")[0].strip()
+
+    assert tile() == "ε = 1 of 2 0 before this release, 1 by it; one further release of 1 at most fits"
+    less = ": no plain sum, as releases together cost less than the sum of their ε"
+    assert tile(remaining="1.6584").endswith(f"one further release of 1.6584 at most fits{less}")
+    assert tile(before="0.8", after="1.3", cap="1.3", remaining="0").endswith(f"nothing further fits{less}")
+    assert tile(before="1", after="2", remaining="0").endswith("1 by it; nothing further fits")
+
+
+def test_every_page_says_where_the_files_are_until_then_and_a_statement_what_to_do_and_when_to_look_again() -> None:
+    pages = said(facts())
+    assert all("Until then: inside, sent to nobody and not used." in page for page in pages.values())
+    assert "To do: obtain what the box lists; the controller decides; an officer signs." in pages["statement.html"]
+    assert "Look again on: ________, or when purpose or recipients change" in pages["statement.html"]

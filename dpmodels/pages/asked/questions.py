@@ -3,15 +3,14 @@
 An answer repeats what the sheets say, or says that nobody declared it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.asked.risk import risks, what_to_quote
 from dpmodels.pages.asked.several import bets_by_noise
+from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
-from dpmodels.pages.figures.named import listed
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
 
@@ -176,21 +175,6 @@ def _special(facts: Facts) -> Answer:
         text = " ".join([_declares(declared, "as special categories", ""), *tied_in_words(declared, facts["content"])])
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
-
-
-def tied_in_words(declared: str, content: Facts) -> list[str]:
-    """Name what rules or formulas tie to each column that is declared to be special, and is not declared with it."""
-    ties = {name: others for name, others in content.get("ties", {}).items() if is_named(name, declared)}
-    others = {name: [one for one in some if not is_named(one, declared)] for name, some in ties.items()}
-    tied = [f"to {cut(name)}: {listed([*map(cut, some)])}" for name, some in others.items() if some]
-    return [f"Tied by a rule or formula of the schema {'; '.join(tied)}: ask whether these are declared too."][
-        : len(tied)
-    ]
-
-
-def is_named(name: str, words: str) -> bool:
-    """Tell whether words that are declared name a column."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) is not None
 
 
 def _ground(facts: Facts) -> Answer:

@@ -7,14 +7,11 @@ from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
 QUOTE = (
-    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): it follows from ε and "
-    "δ alone, so it holds for any noise, and can be compared with other releases."
+    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): ε and δ alone give "
+    "it, for any noise, so it compares with other releases."
 )
 """Which figure to quote to whom, and why."""
-OF_NOISE = (
-    " Bets by the noise that was drawn, below the table and on the other pages, are smaller, and for experts who weigh "
-    "this one release."
-)
+OF_NOISE = " Bets by the noise that was drawn (below) are for experts on this release alone."
 DRAWS = "draws of the noise"
 Words = Mapping[str, Any]
 
@@ -48,7 +45,7 @@ def what_to_quote(words: Words) -> str:
     """Say which figure to quote to whom and why: the largest, of several records where one is no person."""
     of_values, what = bool(words["factor_of_values"]), words["of_several"]
     figure = words["example_of_values" if of_values else "example"] or _NEARLY
-    figure += f", only if each person has one {what}, and else a row of several" if what else ""
+    figure += f", only if each person has one {what}, else a row of several" if what else ""
     is_smaller = words["cases"] != words["guesses_of_budget"]
     return QUOTE.format(on="on a value " * of_values, figure=figure) + OF_NOISE * is_smaller
 
