@@ -12,6 +12,7 @@ from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.asked.open_points import counts_of
 from dpmodels.pages.card_words import after_at_worst
+from dpmodels.pages.leaving import leaving, next_step
 from tests.hand_off.make_golden import GOLDEN
 
 FOLDER = GOLDEN / "LAYOUT-25" / "laid-out"
@@ -107,3 +108,18 @@ def test_every_page_says_where_the_files_are_until_then_and_a_statement_what_to_
     assert all("Until then: inside, sent to nobody and not used." in page for page in pages.values())
     assert "To do: obtain what the box lists; the controller decides; an officer signs." in pages["statement.html"]
     assert "Look again on: ________, or when purpose or recipients change" in pages["statement.html"]
+
+
+def test_a_check_says_yes_by_the_officer_s_key_alone_and_where_the_files_are_until_then() -> None:
+    asked = "2 of 20 answers blank"
+    unnamed = leaving(True, officer_named=False, was_open=asked)
+    assert unnamed == (
+        f"not known: who signed as an officer is not proved without --officer-key; open when signed: {asked}"
+    )
+    assert leaving(True, officer_named=True, was_open=asked).startswith(f"yes; open when signed: {asked}; because an")
+    alone = leaving(True, officer_named=True, was_open=asked, maker_named=False)
+    assert alone.endswith("; who made them is not proved without --public-key")
+    assert leaving(False, officer_named=True).startswith("not yet, because no officer signed")
+    for is_signed, officer_named in ((False, False), (False, True), (True, False)):
+        assert next_step(is_signed, officer_named).startswith("until then: inside, sent to nobody and not used; next: ")
+    assert next_step(True, officer_named=True).startswith("next: send all files of the folder together")
