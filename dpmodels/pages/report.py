@@ -6,6 +6,7 @@ from typing import Any
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
+from dpmodels.pages.asked.officer import for_officer
 from dpmodels.pages.asked.several import bets_of_records
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.card_words import SMALL, delta_over_records, of_several
@@ -44,7 +45,6 @@ from dpmodels.pages.multiples import (
     pairs_figure,
 )
 from dpmodels.pages.notes import not_handed_over, notes_of
-from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles

@@ -310,8 +310,8 @@ def show_verified(
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:
         leaving = {"leaving": verified.leaving, "next": verified.next_step}
-        remarks = {"cautions": verified.cautions, "notes": verified.notes}
-        print_json({"verdict": verified.verdict, **facts, **leaving, **remarks})
+        beside = {"cautions": verified.cautions, "notes": verified.notes}
+        print_json({"verdict": verified.verdict, **facts, **leaving, **beside})
     else:
         echo(verified.headline)
         echo(f"{FILES}: {verified.leaving}")

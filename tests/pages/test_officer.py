@@ -123,3 +123,15 @@ def test_a_check_says_yes_by_the_officer_s_key_alone_and_where_the_files_are_unt
     for is_signed, officer_named in ((False, False), (False, True), (True, False)):
         assert next_step(is_signed, officer_named).startswith("until then: inside, sent to nobody and not used; next: ")
     assert next_step(True, officer_named=True).startswith("next: send all files of the folder together")
+
+
+def test_an_officer_reads_how_the_method_was_tested_and_by_whom() -> None:
+    pages = render_pages(facts(), json.loads((FOLDER / "report.json").read_text()))
+    section = text_of(pages["report.html"]).partition("For an officer")[2].partition("Was the method tested?")[2]
+    assert (
+        section.strip().startswith("Its authors tested it, and nobody else.") and "nacre audit does so for" in section
+    )
+    assert "and prove no absence" in section and "docs/audit.md" in section
+    assert 'href="report.html#officer">Was the method tested?' in pages["statement.html"]
+    documents = Path(__file__).parents[2] / "docs"
+    assert "## Was the method tested?" in (documents / "officer.md").read_text() and (documents / "audit.md").exists()

@@ -48,7 +48,7 @@ ADVISERS = (
     "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
     "who watches over it (Art. 38(6), conflict of interests). "
 )
-STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
+STATEMENT, SHEET, CARD, REPORT = "statement.html", "data-sheet.html", "model-card.html", "report.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
 )  # fmt: skip
@@ -311,7 +311,7 @@ def _checks(facts: Facts) -> Answer:
     )
     text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}. "
     text += "Nobody but its authors reviewed nacre."
-    more = (("To check", f"{STATEMENT}#check"),)
+    more = (("To check", f"{STATEMENT}#check"), ("Was the method tested?", f"{REPORT}#officer"))
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 

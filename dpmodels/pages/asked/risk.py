@@ -44,7 +44,7 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
 def what_to_quote(words: Words) -> str:
     """Say which figure to quote to whom and why: the largest, of several records where one is no person."""
     of_values, what = bool(words["factor_of_values"]), words["of_several"]
-    figure = words["example_of_values" if of_values else "example"] or _NEARLY
+    figure = str(words["example_of_values" if of_values else "example"] or _NEARLY)
     figure += f", only if each person has one {what}, else a row of several" if what else ""
     is_smaller = words["cases"] != words["guesses_of_budget"]
     return QUOTE.format(on="on a value " * of_values, figure=figure) + OF_NOISE * is_smaller
