@@ -46,7 +46,7 @@ def what_to_quote(words: Words) -> str:
     of_values, what = bool(words["factor_of_values"]), words["of_several"]
     figure = str(words["example_of_values" if of_values else "example"] or _NEARLY)
     figure += f", only if each person has one {what}, else a row of several" if what else ""
-    is_smaller = words["cases"] != words["guesses_of_budget"]
+    is_smaller = bool(words["cases"] != words["guesses_of_budget"])
     return QUOTE.format(on="on a value " * of_values, figure=figure) + OF_NOISE * is_smaller
 
 
