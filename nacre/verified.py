@@ -36,6 +36,7 @@ class Verified(Verification):
             "notes": "\n".join(self.notes),
             **self.facts,
             "unit": _in_words(self.unit),
+            "status": self.next_step,
         }
         return {name.replace("_", " "): in_words(text, argument, call_of) for name, text in facts.items() if text}
 

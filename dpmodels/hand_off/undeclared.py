@@ -28,18 +28,17 @@ def undeclared(manifest: Manifest) -> str:
 
 
 def open_when_signed(manifest: Manifest) -> str:
-    """Say how many answers were blank or incomplete, and that a record is not proved to be a person; empty if none."""
+    """Say how many answers were blank or incomplete, and that a record is not proved to be a person."""
     from dpmodels.pages.asked.open_points import counts_of
     from dpmodels.pages.card_words import is_record
 
     counts = counts_of(manifest.operator_says)
-    of_all = f"of {counted(counts['all'], 'answer')} {{}}"
     said = [
-        f"{counts['blank']} {of_all.format('was' if counts['blank'] == 1 else 'were')} blank" * bool(counts["blank"]),
-        f"{counts['open']} said none, nobody, no day or no article" * bool(counts["open"]),
-        "one record is not proved to be one person" * is_record({"unit": manifest.unit}),
+        f"{counts['blank']} of {counted(counts['all'], 'answer')} blank",
+        f"{counts['open']} that say none, nobody, no day or no article" * bool(counts["open"]),
+        "one record not proved to be one person" * is_record({"unit": manifest.unit}),
     ]
-    return ", and ".join(filter(None, said))
+    return ", ".join(filter(None, said))
 
 
 def whether_persons(manifest: Manifest, contract: Contract | None) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, NOBODY_AGREED, UNSOUND
-from dpmodels.pages.leaving import OTHER_KEY, REFUSED, leaving
+from dpmodels.pages.leaving import OTHER_KEY, REFUSED, leaving, next_step
 from dpmodels.plural import counted
 
 UNCHECKED = (
@@ -27,7 +27,7 @@ MEANS = {
 """What a verdict says, where there are no faults."""
 LEAVE = {
     (True, True): "the officer whom you named lets them leave",
-    (True, False): "not known: whether they may leave (no --officer-key says whose key signed officer.sig)",
+    (True, False): "not known: who signed as an officer is not proved without --officer-key, so whether they may leave",
     (False, False): "not let leave so far: no officer signed that they may",
 }
 """What a headline says of leaving, by whether some officer signed that the files may, and the caller named a key."""
@@ -35,7 +35,7 @@ OF_CHARGE_ALONE = "; one signed for the charge alone"
 """What stands behind that where an officer signed for the charge, and for no files."""
 NOT_RELEASED = (
     "no officer signed that these files may leave, so do not use them yet. {files}. The officer lets them leave by "
-    "`nacre approve FOLDER`; by that key the charge alone is approved. To go on without, leave out --officer-key"
+    "`nacre approve FOLDER`; by that key the charge alone is approved"
 )
 UNCHANGED = {
     True: "They are unchanged, and signed by the key you named",
@@ -126,10 +126,16 @@ class Verification:
 
     @property
     def leaving(self) -> str:
-        """Say whether the files may leave, and what comes next."""
+        """Say whether the files may leave, and what was open when an officer signed."""
         if self.faults:
             return OTHER_KEY if self.is_of_other_key else REFUSED
-        return leaving(self.agreed != NOBODY_AGREED, self.officer_named, bool(self.one_key), self.was_open)
+        is_signed = self.agreed != NOBODY_AGREED
+        return leaving(is_signed, self.officer_named, bool(self.one_key), self.was_open, self.vouched)
+
+    @property
+    def next_step(self) -> str:
+        """Say what comes next, and where the files are until then; what faults ask for stands in ``leaving``."""
+        return "" if self.faults else next_step(self.agreed != NOBODY_AGREED, self.officer_named)
 
     @property
     def may_not_leave(self) -> bool:

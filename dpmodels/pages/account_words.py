@@ -38,6 +38,7 @@ def _account(
         "all": _of_all(one, hand_off),
         "of_cap": _of_cap(one),
         "losses": _losses(one, there(hand_off)),
+        "fits": _fits(one, hand_off["epsilon"]),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
         "owner": cut(book.get("owner", "")),
@@ -45,6 +46,16 @@ def _account(
         "charges": one.get("charges", 0),
         "earlier": [_earlier(charge, spent) for charge, spent in zip_longest(earlier, book.get("spent", ())) if charge],
     }
+
+
+def _fits(one: Mapping[str, Any], epsilon: str | None) -> str:
+    """Say what further release fits, and why amounts are no plain sum where releases together cost less."""
+    before, after = Decimal(one["before"]), Decimal(one["after"])
+    is_less = bool(amounts.composes(one["cap"], after, one["remaining"]))
+    is_less = is_less or bool(before and epsilon and after < before + Decimal(epsilon) - amounts.PLACES)
+    said = f"one further release of {amounts.remaining(one['remaining'])} at most fits"
+    said = said if Decimal(one["remaining"]) else "nothing further fits"
+    return f"{said}: no plain sum, as releases together cost less than the sum of their ε" if is_less else said
 
 
 def _of_all(one: Mapping[str, Any], hand_off: Mapping[str, Any]) -> dict[str, Any] | None:

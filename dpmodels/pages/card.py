@@ -7,6 +7,7 @@ from dpmodels.keys import fingerprint
 from dpmodels.pages import embedded, federated, report
 from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
+from dpmodels.pages.asked.columns import columns_by_need
 from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
 from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
@@ -17,11 +18,10 @@ from dpmodels.pages.asked.questions import (
     ROLES,
     UNSIGNED,
     answers,
-    is_named,
-    tied_in_words,
 )
 from dpmodels.pages.asked.risk import chances
-from dpmodels.pages.asked.several import several_records
+from dpmodels.pages.asked.several import beside_one_record, figures_of_several, several_records
+from dpmodels.pages.asked.special import is_named, tied_in_words, tied_to
 from dpmodels.pages.by_column import NOT_FOR
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -103,6 +103,7 @@ def render_card(facts: Mapping[str, Any]) -> str:
     return render_page(
         "card.html",
         **_told(facts),
+        several=figures_of_several(facts, words_of(facts)),
         columns=[(one["name"], one["type"], _marks_of(one, facts)) for one in facts["content"].get("columns", ())],
         scores=scores,
         warnings=_warnings(quality),
@@ -118,7 +119,7 @@ def _marks_of(column: Mapping[str, str], facts: Mapping[str, Any]) -> str:
     """Say of a column whether it is the target, follows from others, or is special, as declared or by a tie."""
     name, content, special = column["name"], facts["content"], facts["given"].get("special_categories", "")
     declared = is_named(name, special)
-    tied = [one for one in content.get("ties", {}).get(name, ()) if is_named(one, special) and not declared]
+    tied = tied_to(name, special, content)
     marks = {
         "target": name == content.get("target"),
         "follows from others by a formula": column["type"] == "derived",
@@ -164,6 +165,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         questions=answers(facts, accounts),
         limits_of_use=hard_limits(facts),
         measured=measured_in_words(facts["content"]),
+        by_need=columns_by_need(facts),
         roles=ROLES,
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),
@@ -186,7 +188,9 @@ def render_statement(facts: Mapping[str, Any]) -> str:
 def _below(given: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return what is declared and stands whole in no answer, with its titles, as far as a statement has room."""
     rest = [
-        name for name in DECLARED if given.get(name) and (name not in ANSWERED or brief(given[name]) != given[name])
+        name
+        for name in DECLARED
+        if given.get(name) and name != "purpose" and (name not in ANSWERED or brief(given[name]) != given[name])
     ]
     each = MOST_DECLARED // max(1, len(rest))
     fits = sum(len(given[name]) for name in rest) <= MOST_DECLARED
@@ -201,7 +205,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
         "data-sheet.html",
         **_told(facts),
         names=_names(content.get("columns", ())),
-        limits_of_use=hard_limits(facts, names_marked=False),
+        limits_of_use=hard_limits(facts, names_below=True),
         means=means_in_words(facts["quality"]),
         fit=_fit(facts["quality"]),
         classes=listed(content.get("classes", ())),
@@ -241,6 +245,7 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
     )
     charges = [one["name"] for one in hand_off["charges"]]
     hidden, reckoned = left_out_and_reckoned(facts)
+    words = words_of(facts)
     return {
         "card": facts,
         "given": NOTHING | facts["given"],
@@ -255,7 +260,8 @@ def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
         "unsigned": UNSIGNED,
         "on_groups": DECISIONS_ON_GROUPS,
         "tied": tied_in_words(facts["given"].get("special_categories", ""), facts["content"]),
-        "words": words_of(facts),
+        "words": words,
+        "beside_one": beside_one_record(facts, words),
         "one_person": coded(who_says_one_person(facts)),
         "left_out": listed(facts["content"].get("left_out", ())),
         "unreceived": ", ".join(map(cut, hidden)),

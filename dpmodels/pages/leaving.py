@@ -13,7 +13,7 @@ from dpmodels.plural import counted
 FILES = "files may leave"
 AT_MAKING = (
     "These files may be sent and used once an officer signed in `officer.sig`, beside this page, that they may leave: "
-    "`nacre verify FOLDER --officer-key KEY` says whether one did."
+    "`nacre verify FOLDER --officer-key KEY` says whether one did. Until then: inside, sent to nobody and not used."
 )
 """What every page says of that near its top. Pages are part of what an officer signs, so none of them can know it;
 these words are true before that and after."""
@@ -22,23 +22,27 @@ PROPOSED = (
     "nacre verify FOLDER --officer-key KEY"
 )
 """What the contract for machines says of it."""
-AGREED, UNDECIDED = "yes, because an officer signed it", "not yet, because no officer signed it"
-BY_MAKER = "yes, because the key that you named signed it, which is the key of the maker too"
-BY_ANYBODY = "not known, because it was signed with a key that you did not name as the officer's"
+AGREED = "yes"
+BECAUSE = "because an officer signed it, by the key that you named"
+BY_MAKER = "because the key that you named signed it, which is the key of the maker too"
+UNDECIDED = "not yet, because no officer signed it"
+BY_ANYBODY = "not known: who signed as an officer is not proved without --officer-key"
+MAKER_UNKNOWN = "who made them is not proved without --public-key"
 OTHER_KEY = (
-    "not known, because another key signed than the one that you named; next: check that key, and if it is the right "
-    "one use nothing of it, and ask whoever sent it"
+    "not known, because another key signed than the one that you named; until then: inside; next: check that key, and "
+    "if it is the right one use nothing of it, and ask whoever sent it"
 )
 """What is said of that where nothing else was found to be wrong."""
-REFUSED = "no, because it is not as it was made; next: use nothing of it, and ask whoever sent it"
+REFUSED = "no, because it is not as it was made; inside: use nothing of it, and ask whoever sent it"
 """What is said of that where a check of the folder has faults."""
+INSIDE = "until then: inside, sent to nobody and not used; next: "
+SIGN = "an officer reads statement.html, obtains what its box lists, and gives `nacre approve FOLDER --key KEY`"
 NEXT = {
-    (False, False): "an officer reads statement.html, obtains what its box lists, and gives "
-    "`nacre approve FOLDER --key KEY`",
-    (False, True): "an officer reads statement.html, obtains what its box lists, and gives "
-    "`nacre approve FOLDER --key KEY`; until then send and use nothing",
-    (True, False): "name the officer's key with --officer-key, from the officer, since anybody's key could have signed",
-    (True, True): "send all files of the folder together, officer.sig among them",
+    (False, False): f"{INSIDE}{SIGN}",
+    (False, True): f"{INSIDE}{SIGN}",
+    (True, False): f"{INSIDE}get the officer's key from the officer, and name it with --officer-key, since anybody's "
+    "key could have signed",
+    (True, True): "next: send all files of the folder together, officer.sig among them",
 }
 """What comes next, by whether some officer signed, and whether the caller named the officer's key."""
 OF_THE_DATA = re.compile(
@@ -66,14 +70,25 @@ MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
 
-def leaving(is_signed: bool, officer_named: bool, by_maker: bool = False, was_open: str = "") -> str:
-    """Say whether the files may leave, why, what was open when an officer signed, and what comes next.
+def leaving(
+    is_signed: bool, officer_named: bool, by_maker: bool = False, was_open: str = "", maker_named: bool = True
+) -> str:
+    """Say whether the files may leave, what was open when an officer signed, and why; never yes without the key.
 
-    ``by_maker``: maker and officer signed by one key.
+    ``by_maker``: maker and officer signed by one key. ``maker_named``: the key that was named for the maker signed.
     """
-    signed = (BY_MAKER if by_maker else AGREED) if officer_named else BY_ANYBODY
-    when = f"; when signed, {was_open}" if is_signed and was_open else ""
-    return f"{signed if is_signed else UNDECIDED}{when}; next: {NEXT[is_signed, officer_named]}"
+    if not is_signed:
+        return UNDECIDED
+    when = f"; open when signed: {was_open}" if was_open else ""
+    if not officer_named:
+        return BY_ANYBODY + when
+    unknown = "" if maker_named else f"; {MAKER_UNKNOWN}"
+    return f"{AGREED}{when}; {BY_MAKER if by_maker else BECAUSE}{unknown}"
+
+
+def next_step(is_signed: bool, officer_named: bool) -> str:
+    """Say what comes next and, unless an officer whom the caller named let the files leave, where they are."""
+    return NEXT[is_signed, officer_named]
 
 
 def from_the_data(sources: Sequence[str]) -> list[str]:

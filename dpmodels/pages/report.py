@@ -6,8 +6,10 @@ from typing import Any
 from dpmodels.accounting.events import EVENT
 from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
+from dpmodels.pages.asked.officer import for_officer
+from dpmodels.pages.asked.several import bets_of_records
 from dpmodels.pages.by_column import by_column
-from dpmodels.pages.card_words import SMALL, delta_over_records
+from dpmodels.pages.card_words import SMALL, delta_over_records, of_several
 from dpmodels.pages.drawing import Figure, meter
 from dpmodels.pages.embedded import render_embedded
 from dpmodels.pages.excluded import DROPPED, received_columns, stronger_pairs, weaker_pairs
@@ -39,7 +41,6 @@ from dpmodels.pages.glance import (
 from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import TABLES, multiples, pairs_figure
 from dpmodels.pages.notes import not_handed_over, notes_of
-from dpmodels.pages.officer import for_officer
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
@@ -229,7 +230,7 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
     discoveries = privacy.get("discoveries", ())
     events = [privacy["event"], *([charged["event"]] if charged and charged["charged"] else [])]
     events += [event for one in discoveries for event in one["events"]]
-    right = right_guesses([EVENT.validate_python(event) for event in events], epsilon, delta)
+    parsed = [EVENT.validate_python(event) for event in events]
     rows = privacy["rows_of_a_unit"]
     one = "user" if privacy["unit"].startswith("user") else privacy["unit"]
     return {
@@ -239,7 +240,8 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
         "unit": f"one user, with at most {counted(rows, 'row')}" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": factor_rounded_up(epsilon),
-        "guesses": in_words(right),
+        "guesses": in_words(right_guesses(parsed, epsilon, delta)),
+        "of_several": f"{bets_of_records(parsed, epsilon, delta)} {what}s" if (what := of_several(privacy)) else "",
     }
 
 

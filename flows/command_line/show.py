@@ -309,13 +309,16 @@ def show_verified(
     if records is not None:
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:
-        print_json({"verdict": verified.verdict, **facts, "cautions": verified.cautions, "notes": verified.notes})
+        leaving = {"leaving": verified.leaving, "next": verified.next_step}
+        beside = {"cautions": verified.cautions, "notes": verified.notes}
+        print_json({"verdict": verified.verdict, **facts, **leaving, **beside})
     else:
         echo(verified.headline)
         echo(f"{FILES}: {verified.leaving}")
         for title, names in _in_blocks(facts).items():
             echo(title)
             print_facts("", spaced({CALLED.get(name, name): facts[name] for name in names}))
+        echo(verified.next_step)
     for kind, remarks in (("caution", verified.cautions), ("note", verified.notes)):
         for one in remarks:
             echo(f"{kind}: {one}", err=True)

@@ -48,10 +48,8 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     assert checked.agreed.startswith(f"{said}the officer's key you named") and checked.faults == []
     assert run_cli("verify", hand_off, "--officer-key", public)[0] == 3  # nobody signed who made it
     unnamed = first_words(run_cli("verify", hand_off)[1])  # anybody could have signed so
-    because = (
-        "it was signed with a key that you did not name as the officer's; when signed, 20 of 20 answers were blank"
-    )
-    assert f"files may leave: not known, because {because}" in unnamed
+    unproved = "who signed as an officer is not proved without --officer-key; open when signed: 20 of 20 answers blank"
+    assert f"files may leave: not known: {unproved}" in unnamed and "yes" not in unnamed
     agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
     assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
     assert verify_hand_off(hand_off).files == before
@@ -113,7 +111,8 @@ def test_a_maker_who_is_the_officer_as_well_is_remarked(tmp_path: Path, hand_off
     out = run_cli("verify", hand_off)[1]
     assert "one key: the manifest was signed" in " ".join(out.partition("declared, and not checked")[0].split())
     named = first_words(run_cli("verify", hand_off, "--public-key", public, "--officer-key", public)[1])
-    assert "yes, because the key that you named signed it, which is the key of the maker too" in named
+    assert "files may leave: yes; open when signed: " in named
+    assert "; because the key that you named signed it, which is the key of the maker too" in named
     (hand_off / OFFICER_SIGNATURE).unlink()
     assert verify_hand_off(hand_off).one_key == ""
     approver = json.loads((hand_off / SIGNATURE).read_text())["public_key"]
@@ -143,7 +142,7 @@ def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(
     code, out, _ = run_cli("verify", approved, "--officer-key", dana)
     said = first_words(out)
     assert code == NOT_TO_LEAVE and said.startswith("NOT APPROVED: no officer signed that these files may leave")
-    assert "unchanged, and nobody whom you named vouches for them" in said and "leave out --officer-key" in said
+    assert "unchanged, and nobody whom you named vouches for them" in said and "leave out" not in said
     code, out, _ = run_cli("verify", approved)
     assert code == 3 and out.splitlines()[0].endswith(
         "; not let leave so far: no officer signed that they may; one signed for the charge alone"
@@ -175,16 +174,20 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     assert run_cli("verify", folder, *keys[:2])[0] == 0
     assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
     code, out, _ = run_cli("verify", folder, *keys[:2])
-    unknown = "; not known: whether they may leave (no --officer-key says whose key signed officer.sig)"
+    unknown = "; not known: who signed as an officer is not proved without --officer-key, so whether they may leave"
     assert code == 0 and out.splitlines()[0].startswith("VERIFIED: files and privacy claim are whole")
-    assert out.splitlines()[0].endswith(unknown)
+    assert out.splitlines()[0].endswith(unknown) and " yes" not in first_words(out)
+    inside = "until then: inside, sent to nobody and not used; next: get the officer's key from the officer"
+    assert " ".join(out.partition("beyond any check of files")[2].split()).partition(inside)[2].endswith("have signed")
+    assert json.loads(run_cli("verify", folder, *keys[:2], "--json")[1])["next"].startswith(inside)
     code, out, _ = run_cli("verify", folder, *keys)
     assert out.splitlines()[0].endswith("; the officer whom you named lets them leave")
     assert (
         code == 0
         and first_words(out).startswith("VERIFIED: ")
-        and "files may leave: yes, because an officer signed it; when signed, " in first_words(out)
-        and "one record is not proved to be one person; next: send" in first_words(out)
+        and "files may leave: yes; open when signed: " in first_words(out)
+        and "not proved to be one person; because an officer signed it, by the key that you named" in first_words(out)
+        and " ".join(out.split()).endswith("next: send all files of the folder together, officer.sig among them")
     )
     declared = out.partition("declared, and not checked")[2].partition("beyond any check")[0]
     assert " of 20 answers that the pages ask for: " in declared.partition("not declared: ")[2]

@@ -14,6 +14,7 @@ from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.card_content import content_of
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.pages.asked.columns import columns_by_need
 from dpmodels.pages.asked.limits import hard_limits
 from dpmodels.pages.asked.not_for import not_for
 from dpmodels.pages.asked.several import delta_of_records
@@ -82,10 +83,11 @@ def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_offic
             said = text_of(page)
             held = said.partition("Declared purpose: ")[2].partition("The purpose needs none of these.")[0]
             assert held.startswith(declared) and "Not good for, whatever the purpose is" in held
-            assert held.count("☐") == ("statement for" in said) * len(hard_limits(card)) + 1
+            boxes = len(hard_limits(card)) + len(columns_by_need(card))
+            assert held.count("☐") == ("statement for" in said) * boxes + 1
             assert "a decision about a single person" in held and "linking these rows with other files" in held
             assert "groups of few rows, such as ward (eyes, bones)" in held
-            assert f"to be used: {marks if 'statement for' in said else 'which these are stands below.'}" in held
+            assert f"to be used: {marks if 'statement for' in said else 'named below.'}" in held
             assert said.count("Shifts by weekday") == bool(purpose)
             assert "such as a tariff or a quota, is the recipient's" in said
     del card["quality"]["marked"], card["quality"]["moments"]  # as of page layouts up to 24
@@ -216,7 +218,7 @@ def test_the_statement_names_all_that_a_report_says_rows_are_not_for() -> None:
     assert f"what report.html lists as “Not for” besides: {'; '.join(clauses)}; {unstated}." in said
     numbered = page.partition("<ol>")[2].partition("</ol>")[0].count("<li>")
     assert f'--reason "YOUR WORDS: how the purpose was compared with limits 1 to {numbered}"' in said
-    assert "“Not for” besides" not in text_of(render_sheet(card))  # it has them below
+    assert "“Not for” besides: named below." in text_of(render_sheet(card))
 
 
 def test_means_by_group_hold_where_nothing_speaks_against_any_group() -> None:
@@ -260,7 +262,13 @@ workload:
     assert "Tied by a rule or formula of the schema to act: visits: ask whether these are" in answer(page, 4)
     assert "Tied by a rule or formula" in text_of(render_sheet(card))
     closely = "Measured most closely: sick (the target); age with act (the workload): are these what the purpose asks?"
-    assert f"{closely} Columns handed over: 6; does the purpose need each (GDPR, Art. 5(1)(c))?" in text_of(page)
+    needed = (
+        "Columns handed over: needed for it (GDPR, Art. 5(1)(c))? ☐ special category, declared or tied: act and visits;"
+    )
+    others = (
+        "☐ quasi-identifiers, by type or name (dates, ages, places, sex): age and âge_du_conjoint; ☐ the rest: wage"
+    )
+    assert f"{closely} {needed} {others} and sick." in text_of(page)
     columns = text_of(render_card(card)).partition("What is in it")[2].partition("The target is")[0]
     assert "actcategoricalspecial category, as declared" in columns and "sickcategoricaltarget" in columns
     assert "visitsintegertied by a rule or formula to act, declared special" in columns

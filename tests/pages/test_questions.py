@@ -180,13 +180,15 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     said, alone = (untagged(answer(render_statement(card), 2)) for card in (with_earlier(), facts()))
     both = r"at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
-    assert f"learns no more of one unit than this table says. For whoever knows all else, {heads}" in said
+    assert (
+        "learns no more of one unit than this table says. " in said and f"For whoever knows all else, {heads}" in said
+    )
     assert re.search(rf"one record is there is won in {both} Best attacker, δ counted in; a coin", said)
     by_noise = r"By the noise that was drawn one is won in at most [\d.]+ % of cases by these files; in at most [\d.]+"
     assert re.search(rf"{by_noise} % of cases by all the account paid for; on 2, 3 or 5 records", said)
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
-    only = "To be quoted only if each person has one record, and else a row below. 2ε"
-    assert said.count("To be quoted") == 1 and only in said
+    only = " %, only if each person has one record, else a row of several)"
+    assert said.count("authorities quote") == 1 and only in said
     for steps, number in ((4, 2), (6, 3), (10, 5)):
         assert re.search(rf"with {number} records [\d.]+ % at most .* {steps}ε, and a larger δ", said)
     assert "by all the account" not in alone and "if its whole cap is spent" in alone
@@ -269,7 +271,7 @@ TRANSFER = ("the controller", "Not stated", "whether it goes to a third country,
     ],
 )
 def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words: str, state: str, asked: str) -> None:
-    assert open_of(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 19
+    assert open_of(DECLARED) == [TRANSFER] and counts_of(DECLARED)["closed"] == 17
     card = facts()
     card["given"] = {**DECLARED, name: words}
     ((who, line),) = [(who, what) for who, lack, what in open_of(card["given"]) if lack == state and asked in what]
@@ -282,7 +284,7 @@ def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer(
     none = {**DECLARED, "special_categories": "None", "legal_basis": "GDPR, Art. 6(1)(e)"}
     assert open_of(none) == [TRANSFER]
     counts = counts_of({**DECLARED, "license": "", "recipient": "Anybody", "legal_basis": "None"})
-    assert counts == {"all": 20, "blank": 3, "open": 2, "closed": 15}
+    assert counts == {"all": 20, "blank": 3, "open": 2, "closed": 14, "shared": 1}
     abroad = {**DECLARED, "recipient": "A university in a third country, by an adequacy decision"}
     assert open_of(abroad) == []
 
@@ -304,10 +306,12 @@ def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -
     card = facts()
     card["given"] = {**DECLARED, "license": "None claimed", "controller": "", "retention": "Three months"}
     statement, page = text_of(render_statement(card)), text_of(render_card(card))
-    assert "17 of 20 that are asked have the form of an answer; 2 say none" not in statement  # one more is blank
-    assert "16 of 20 that are asked have the form of an answer; 2 say none, nobody, no day" in statement
+    assert "15 of 20 have an answer of their own" not in statement  # one more is blank
+    assert "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no" in statement
     assert (
-        "Of 20 answers 16 have the form of one; 2 say none" in page and "2 are blank" in page and "2 are" in statement
+        "Of 20 questions 14 have an answer of their own, by its form; 2 may be answered in words of these" in page
+        and "2 are blank" in page
+        and "2 are" in statement
     )
     assert "Answered with none: “None claimed”" in page and "Without a day: “Three months”" in page
 
@@ -570,17 +574,21 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
     words = (
-        "14 of 20 that are asked have the form of an answer; 4 say none, nobody, no day or no article; 2 are blank; "
+        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no day or no "
+        "article; 2 are blank; "
     )
     assert whole["operator's words"] == f"{words}nobody checked them"
-    assert f"of a cap of {cap_of(card)}; spent: " in whole["budget left"]
+    assert (
+        whole["budget spent"].startswith("ε = ")
+        and f" of {cap_of(card)} 0 before this release, " in whole["budget spent"]
+    )
     assert whole["hidden"] == "one record not proved to be one person"
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
     assert (
         nothing["operator's words"]
-        == "0 of 20 that are asked have the form of an answer; 20 are blank; nobody checked them"
-        and nothing["budget left"] == "not known here"
+        == "0 of 20 have an answer of their own, by its form; 20 are blank; nobody checked them"
+        and nothing["budget spent"] == "not known here"
     )
     card["hand_off"]["approved"] = None
     assert tiles(card)["spending approved"] == "not known here"
@@ -602,7 +610,7 @@ def test_what_a_report_in_a_hand_off_says_to_an_officer_and_one_alone_does_not()
     )
     assert "Warning: Bounds or lists of values (no column is named by “the data itself: ages”) are said to be" in said
     links = re.findall(r'href="([^"#]+)"', page.partition("</style>")[2])
-    assert links == ["statement.html", "data-sheet.html", "model-card.html"]
+    assert links == ["statement.html", "statement.html", "data-sheet.html", "model-card.html"]
     assert "For an officer" not in alone and not re.findall(r'href="[^"#]+"', alone.partition("</style>")[2])
     assert 'href="statement' not in unlinked(page) and ">statement.html" not in unlinked(page)
     assert "statement.html (hard limits to compare with the purpose, what protects" in unlinked(
@@ -659,7 +667,7 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     assert asked not in text_of(render_statement(card)) and "with 2 records" in text_of(render_statement(card))
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
     assert "with 2 records" not in text_of(render_statement(card))
-    assert "To be quoted, as the largest." in text_of(render_statement(card))
+    assert "what a guess on a value becomes by these files (" in text_of(render_statement(card))
 
 
 @pytest.mark.parametrize("folder", EVERY, ids=lambda folder: folder.name)

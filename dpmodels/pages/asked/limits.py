@@ -16,6 +16,7 @@ SMALL = "groups of few rows{such_as}: noise and fit hide what these differ by, o
 RARE = "rare {what}: that one is there, or is not there, proves nothing"
 MARKED = "what report.html marks ✗, or lists as not to be used: {marks}"
 NOT_FOR = "what report.html lists as “Not for” besides: {clauses}"
+BELOW = "named below"
 UNSTATED = "means by group that report.html does not state, or states pale"
 MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 """How headings of a report begin."""
@@ -34,10 +35,11 @@ TERMS = {
 OF_ALL = {"good": "good", "care": "with care", "bad": "not to be used"}
 
 
-def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
+def hard_limits(facts: Facts, names_below: bool = False) -> list[str]:
     """Return what the rows, vectors or classes of a hand-off are not good for; the purpose needs none of these.
 
-    ``names_marked``: what a report marks as of no use is named; else it stands on the same page below.
+    They are as many, in the same order, on every page. ``names_below``: what a report marks as of no use, or lists, is
+    named further down on the same page.
     """
     about, quality = facts["content"]["about"], facts["quality"]
     if about == "embeddings":
@@ -47,10 +49,10 @@ def hard_limits(facts: Facts, names_marked: bool = True) -> list[str]:
     groups = [f"{cut(name)} ({cut(', '.join(labels))})" for name, labels in quality.get("pale", {}).items()]
     such_as = f", such as {listed(groups, MOST_GROUPS)}" if groups else ""
     rare = RARE.format(what="classes" if about == "images" else "combinations of values")
-    marked = [*_marked(quality), *_not_for(quality)]
-    if marked and not names_marked:
-        marked = [MARKED.format(marks="which these are stands below")]
-    return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked]
+    marked, not_for = _marked(quality), _not_for(quality)
+    if names_below:
+        marked, not_for = [MARKED.format(marks=BELOW)] * len(marked), [NOT_FOR.format(clauses=BELOW)] * len(not_for)
+    return [SINGLE, LINKED, SMALL.format(such_as=such_as), rare, *marked, *not_for]
 
 
 def _not_for(quality: Facts) -> list[str]:
@@ -85,17 +87,15 @@ def _marks(quality: Facts) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
 
 
 def measured_in_words(content: Facts) -> str:
-    """Ask whether what is measured most closely, and each column, is what the purpose needs; empty without columns."""
-    columns = content.get("columns", ())
-    if not columns:
+    """Ask whether what is measured most closely is what the purpose needs; empty without columns."""
+    if not content.get("columns"):
         return ""
     asked = [f"{cut(one)} with {cut(other)}" for one, other in content.get("workload", ())]
     pairs = listed(asked, MOST_COLUMNS) if asked else ""
     closely = [f"{cut(content['target'])} (the target)"] if content.get("target") else []
     closely += [f"{pairs} (the workload)"] if pairs else []
     said = f"{'; '.join(closely)}: are these what the purpose asks?" if closely else "no column above the others."
-    needed = "does the purpose need each (GDPR, Art. 5(1)(c))?"
-    return f"Measured most closely: {said} Columns handed over: {len(columns)}; {needed}"
+    return f"Measured most closely: {said}"
 
 
 def means_in_words(quality: Facts) -> list[tuple[str, str]]:

@@ -147,10 +147,16 @@ def open_of(given: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 
 def counts_of(given: Mapping[str, str]) -> dict[str, int]:
-    """Count what is asked of a person: all, what is blank, and what is answered and still open by its form."""
-    states = [one.state for one in lines(given)]
-    blank, closed = states.count(UNSTATED), states.count("")
-    return {"all": len(states), "blank": blank, "open": len(states) - blank - closed, "closed": closed}
+    """Count what is asked of a person: all, what is blank, and what is answered and still open by its form.
+
+    An answer counts once: ``shared`` are the closed ones that are words of another answer, by a guess from its words.
+    """
+    states = {name: _state(name, given) for name in ASKED}
+    shared = [name for name, state in states.items() if not state and not given.get(name)]
+    every = [*states.values()]
+    blank, closed = every.count(UNSTATED), every.count("")
+    counts = {"all": len(every), "blank": blank, "open": len(every) - blank - closed}
+    return counts | {"closed": closed - len(shared), "shared": len(shared)}
 
 
 def names_article(text: str, article: int) -> bool:

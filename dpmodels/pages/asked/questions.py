@@ -3,15 +3,14 @@
 An answer repeats what the sheets say, or says that nobody declared it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmodels.pages.asked.risk import risks
+from dpmodels.pages.asked.risk import risks, what_to_quote
 from dpmodels.pages.asked.several import bets_by_noise
+from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
-from dpmodels.pages.figures.named import listed
 from dpmodels.pages.leaving import names_of, read_off_in_words
 from dpmodels.pages.notes import left_out_and_reckoned
 
@@ -49,7 +48,7 @@ ADVISERS = (
     "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
     "who watches over it (Art. 38(6), conflict of interests). "
 )
-STATEMENT, SHEET, CARD = "statement.html", "data-sheet.html", "model-card.html"
+STATEMENT, SHEET, CARD, REPORT = "statement.html", "data-sheet.html", "model-card.html", "report.html"
 ANSWERED = (
     "purpose", "subjects", "special_categories", "legal_basis", "recipient", "recipient_retention", "license", "signer",
 )  # fmt: skip
@@ -116,7 +115,8 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
-    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says."
+    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says. "
+    text += what_to_quote(words)
     return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
 
 
@@ -175,21 +175,6 @@ def _special(facts: Facts) -> Answer:
         text = " ".join([_declares(declared, "as special categories", ""), *tied_in_words(declared, facts["content"])])
     more = ("What is in it", f"{SHEET}#content"), ("What the files are", f"{STATEMENT}#made")
     return Answer("Are there special categories of data (GDPR, Art. 9)?", text, more)
-
-
-def tied_in_words(declared: str, content: Facts) -> list[str]:
-    """Name what rules or formulas tie to each column that is declared to be special, and is not declared with it."""
-    ties = {name: others for name, others in content.get("ties", {}).items() if is_named(name, declared)}
-    others = {name: [one for one in some if not is_named(one, declared)] for name, some in ties.items()}
-    tied = [f"to {cut(name)}: {listed([*map(cut, some)])}" for name, some in others.items() if some]
-    return [f"Tied by a rule or formula of the schema {'; '.join(tied)}: ask whether these are declared too."][
-        : len(tied)
-    ]
-
-
-def is_named(name: str, words: str) -> bool:
-    """Tell whether words that are declared name a column."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words) is not None
 
 
 def _ground(facts: Facts) -> Answer:
@@ -326,7 +311,7 @@ def _checks(facts: Facts) -> Answer:
     )
     text += f"declared, days, names, and what had been spent before this: these rest on {vouched_for_by(facts)}. "
     text += "Nobody but its authors reviewed nacre."
-    more = (("To check", f"{STATEMENT}#check"),)
+    more = (("To check", f"{STATEMENT}#check"), ("Was the method tested?", f"{REPORT}#officer"))
     return Answer("How is it checked that nothing was changed, and what is not?", text, more)
 
 

@@ -1,18 +1,18 @@
 """What somebody could learn at worst, and small chances, as tables: each figure beside what it counts."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.card_words import NEARLY_ANY, after_at_worst, at_most, by_factor
+from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
+from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
-QUOTE = "To be quoted, as the largest. "
-QUOTE_OF_ONE = "To be quoted only if each person has one {what}, and else a row below. "
-RECORDS = (2, 3, 5)
-"""Records of one person of which a statement says what they mean."""
+QUOTE = (
+    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): ε and δ alone give "
+    "it, for any noise, so it compares with other releases."
+)
+"""Which figure to quote to whom, and why."""
+OF_NOISE = " Bets by the noise that was drawn (below) are for experts on this release alone."
 DRAWS = "draws of the noise"
-LARGEST_EXPONENT = 100.0
-"""From here on odds have no limit that is worth a figure."""
 Words = Mapping[str, Any]
 
 
@@ -26,33 +26,38 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
         others: the same of all that the account paid for, and of its cap, as far as there are such.
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
-    quote = QUOTE_OF_ONE.format(what=words["of_several"]) if words["of_several"] else QUOTE
     step = "with it or without it" if of_values else "with it or with any other in its place"
     one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
     won = f"an even bet on {there} is won in"
     rows = [
         ("guesses_of_budget", won, "Best attacker, δ counted in; a coin wins 50 %"),
-        ("example", f"a guess of 10 % on {there} becomes", one_step if of_values else f"{quote}{one_step}"),
+        ("example", f"a guess of 10 % on {there} becomes", one_step),
     ]
     if of_values:
-        basis = f"{quote}2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
+        basis = f"2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
         rows.append(("example_of_values", f"a guess of 10 % on {words['value']} becomes", basis))
     sides = (words, *others)
     written = [(asked, *(_written(name, side) for side in sides), basis) for name, asked, basis in rows]
     return written + (_of_several(words["of_several"], sides, of_values) if words["of_several"] else [])
 
 
-def _of_several(what: str, sides: tuple[Words, ...], of_values: bool) -> list[tuple[str, ...]]:
-    """Return a row for each number of records of one person: what becomes of a guess on what is true of them.
+def what_to_quote(words: Words) -> str:
+    """Say which figure to quote to whom and why: the largest, of several records where one is no person."""
+    of_values, what = bool(words["factor_of_values"]), words["of_several"]
+    figure = str(words["example_of_values" if of_values else "example"] or _NEARLY)
+    figure += f", only if each person has one {what}, else a row of several" if what else ""
+    is_smaller = bool(words["cases"] != words["guesses_of_budget"])
+    return QUOTE.format(on="on a value " * of_values, figure=figure) + OF_NOISE * is_smaller
 
-    That many records are as many steps apart; where neighbors have a record or lack it, other values of it are two.
-    """
+
+def _of_several(what: str, sides: tuple[Words, ...], of_values: bool) -> list[tuple[str, ...]]:
+    """Return a row for each number of records of one person: what becomes of a guess on what is true of them."""
     rows = list[tuple[str, ...]]()
     for number in RECORDS:
-        steps = number * (2 if of_values else 1)
-        after = [after_at_worst(math.exp(min(steps * float(one["epsilon"]), LARGEST_EXPONENT))) for one in sides]
+        after = [guess_of_records(one, number, of_values) for one in sides]
         figures = [at_most(one, "") if one else _NEARLY for one in after]
-        rows.append((f"the same of somebody with {number} {what}s", *figures, f"{steps}ε, and a larger δ"))
+        steps = f"{steps_of(number, of_values)}ε, and a larger δ"
+        rows.append((f"the same of somebody with {number} {what}s", *figures, steps))
     return rows
 
 

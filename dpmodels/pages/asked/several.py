@@ -4,18 +4,62 @@ Privacy: reckoned of a manifest's events and budget.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.events import EVENT, Event
 from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
-from dpmodels.pages.asked.risk import RECORDS
-from dpmodels.pages.card_words import REPLACED, is_record
+from dpmodels.pages.card_words import NEARLY_ANY, REPLACED, after_at_worst, is_record
 from dpmodels.pages.page import short_up
 
 Facts = Mapping[str, Any]
+RECORDS = (2, 3, 5)
+"""Records of one person of which pages say what they mean."""
+LARGEST_EXPONENT = 100.0
+"""From here on odds have no limit that is worth a figure."""
+
+
+def steps_of(records: int, of_values: bool) -> int:
+    """Return how many steps apart records are: one each, and two where neighbors have a record or lack it."""
+    return records * (2 if of_values else 1)
+
+
+def guess_of_records(words: Mapping[str, Any], records: int, of_values: bool) -> str:
+    """Return what a guess of 10 % on somebody with so many records becomes at most; empty where nothing limits it."""
+    steps = steps_of(records, of_values)
+    return after_at_worst(math.exp(min(steps * float(words["epsilon"]), LARGEST_EXPONENT)))
+
+
+def guesses_of_several(words: Mapping[str, Any], of_values: bool) -> str:
+    """Write what a guess becomes with a few records, to stand beside that of one; empty where a unit is all of one."""
+    if not (what := words["of_several"]):
+        return ""
+    nearly = NEARLY_ANY.removeprefix("may become ")
+    said = [f"{guess_of_records(words, number, of_values) or nearly} with {number}" for number in RECORDS]
+    return f"{_listed(said)} {what}s"
+
+
+def figures_of_several(facts: Facts, words: Mapping[str, Any]) -> dict[str, str]:
+    """Write what stands beside each figure of one record on a card; empty where a unit is all of a person."""
+    what = words["of_several"]
+    bets = bets_of_several(facts) if what else ""
+    return {
+        "bets": f"{bets} {what}s" if bets else "",
+        "there": guesses_of_several(words, False),
+        "of_values": guesses_of_several(words, True),
+    }
+
+
+def beside_one_record(facts: Facts, words: Mapping[str, Any]) -> str:
+    """Say beside figures of one record, in a sentence, what they are for somebody with several; empty of persons."""
+    if not (guesses := guesses_of_several(words, bool(words["factor_of_values"]))):
+        return ""
+    said = f"Nothing proves that a {words['of_several']} is a person: of somebody with more, the guess becomes at most "
+    if bets := bets_of_several(facts):
+        return f"{said}{guesses}, and the bet is won in {bets} at most."
+    return f"{said}{guesses}."
 
 
 def several_records(facts: Facts) -> str:
@@ -59,12 +103,30 @@ def _bets_of_several(facts: Facts) -> str:
     hand_off = facts["hand_off"]
     if not _has_events_of_records(hand_off):
         return ""
-    events = [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
+    events = _events(hand_off)
     if not only_gaussians(events):
         return ""
     epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
     shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
     return f"on {_either(map(str, RECORDS))} records of one person in at most {_either(shares)}"
+
+
+def bets_of_several(facts: Facts) -> str:
+    """Write how often a bet is won on a few records, beside that of one; empty where no charge tells it."""
+    hand_off = facts["hand_off"]
+    if not _has_events_of_records(hand_off):
+        return ""
+    return bets_of_records(_events(hand_off), float(hand_off["epsilon"]), hand_off["delta"])
+
+
+def bets_of_records(events: Sequence[Event], epsilon: float, delta: float) -> str:
+    """Write how often the best attacker is right on a few records of one person."""
+    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
+    return _listed([f"{share} with {number}" for share, number in zip(shares, RECORDS, strict=True)])
+
+
+def _events(hand_off: Facts) -> list[Event]:
+    return [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
 
 
 def _has_events_of_records(hand_off: Facts) -> bool:
@@ -76,6 +138,10 @@ def delta_of_records(epsilon: float, delta: float, records: int) -> float:
     """Return the delta at worst of somebody with so many records, by which epsilon is as many times as large."""
     steps = [min(epsilon * step, 700.0) for step in range(records)]
     return min(1.0, delta * math.fsum(map(math.exp, steps))) if delta else 0.0
+
+
+def _listed(figures: Sequence[str]) -> str:
+    return f"{', '.join(figures[:-1])} and {figures[-1]}"
 
 
 def _either(words: Iterable[str]) -> str:

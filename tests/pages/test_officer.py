@@ -1,0 +1,137 @@
+"""What an officer finds on every page: figures of several records, limits by number, what is open, and what is next."""
+
+import json
+import math
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from dpmodels import amounts
+from dpmodels.hand_off.manifest import CARD
+from dpmodels.hand_off.pages import render_pages
+from dpmodels.pages.asked.open_points import counts_of
+from dpmodels.pages.card_words import after_at_worst
+from dpmodels.pages.leaving import leaving, next_step
+from tests.hand_off.make_golden import GOLDEN
+
+FOLDER = GOLDEN / "LAYOUT-25" / "laid-out"
+PAGES = ("report.html", "statement.html", "data-sheet.html", "model-card.html")
+
+
+def facts(folder: Path = FOLDER) -> dict[str, Any]:
+    """Return the facts of a golden card."""
+    return json.loads((folder / CARD).read_text())
+
+
+def said(card: dict[str, Any]) -> dict[str, str]:
+    """Return what each page of a hand-off says, without tags."""
+    pages = render_pages(card, json.loads((FOLDER / "report.json").read_text()))
+    return {name: text_of(pages[name]) for name in PAGES}
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", "", page.split("</style>")[1])))
+
+
+def test_the_figure_of_one_record_stands_nowhere_without_those_of_several() -> None:
+    card = facts()
+    epsilon = float(amounts.spent(card["hand_off"]["epsilon"]))
+    two, three, five = (after_at_worst(math.exp(2 * number * epsilon)) for number in (2, 3, 5))
+    for name, page in said(card).items():
+        if name == "statement.html":
+            assert all(f"somebody with {number} records {one} at most" in page for number, one in ((2, two), (5, five)))
+        else:
+            assert f"{two} with 2, {three} with 3 and {five} with 5 records" in page, name
+    assert said(card)["data-sheet.html"].count("Nothing proves that a record is a person") == 1
+    assert re.search(
+        r"of somebody with more it is at most [\d.]+ % with 2, .* % with 5 records", said(card)["report.html"]
+    )
+    card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
+    assert not any("with 5 records" in said(card)[name] for name in ("data-sheet.html", "model-card.html"))
+    assert "Nothing proves that a" not in said(card)["data-sheet.html"]
+
+
+def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
+    card = facts()
+    page = said(card)["statement.html"]
+    assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
+    assert "only if each person has one record, else a row of several): ε and δ alone give it, for any noise" in page
+    assert "Bets by the noise that was drawn (below) are for experts on this release alone." in page
+    card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
+    assert "are for experts" not in said(card)["statement.html"]
+
+
+def test_the_first_screen_of_a_report_says_that_a_record_is_no_person_and_leads_an_officer_on() -> None:
+    card = facts()
+    page = render_pages(card, json.loads((FOLDER / "report.json").read_text()))["report.html"]
+    first = page.partition("<header>")[2].partition("</header>")[0]
+    assert '<strong class="bad">Hidden is one record, not proved to be one person' in first
+    assert '<a href="#officer">' in first and '<a href="statement.html">' in first
+    card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
+    assert "Hidden is" not in said(card)["report.html"] and "For an officer: " in said(card)["report.html"]
+
+
+def test_limits_have_the_same_numbers_on_statement_and_data_sheet() -> None:
+    card = facts()
+    card["quality"] |= {"marked": {"means": {"bad": {"dose": "not known"}}}, "not_for": ["weekdays of visit"]}
+    pages = render_pages(card, json.loads((FOLDER / "report.json").read_text()))
+    lists = [
+        re.findall(r"<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
+    ]
+    begins = [[re.sub("☐ ", "", one).partition(": ")[0].rstrip(";.") for one in some] for some in lists]
+    assert begins[0] == begins[1] and [one[:3] for one in begins[0]] == [f"{number}. " for number in range(1, 7)]
+    assert "means of dose" in lists[0][4] and lists[1][4].endswith("named below;") and lists[1][5].endswith("below.")
+
+
+def test_an_answer_counts_once_though_its_words_answer_another_question() -> None:
+    given = {"legal_basis": "Art. 6(1)(f), Art. 9(2)(j)", "recipient": "A group in Paris; to no third country"}
+    counts = counts_of(given | {"why": "DPIA 2026-11: by the board"})
+    assert counts == {"all": 20, "blank": 14, "open": 0, "closed": 3, "shared": 3}
+
+
+def test_what_an_account_spent_is_one_number_beside_its_cap_and_no_plain_sum_is_said_to_be_none() -> None:
+    def tile(**changes: str) -> str:
+        card = facts()
+        card["accounts"][0] |= {"before": "0", "after": "1", "cap": "2", "remaining": "1", **changes}
+        return said(card)["statement.html"].partition("budget spent")[2].partition("operator's words")[0].strip()
+
+    assert tile() == "ε = 1 of 2 0 before this release, 1 by it; one further release of 1 at most fits"
+    less = ": no plain sum, as releases together cost less than the sum of their ε"
+    assert tile(remaining="1.6584").endswith(f"one further release of 1.6584 at most fits{less}")
+    assert tile(before="0.8", after="1.3", cap="1.3", remaining="0").endswith(f"nothing further fits{less}")
+    assert tile(before="1", after="2", remaining="0").endswith("1 by it; nothing further fits")
+
+
+def test_every_page_says_where_the_files_are_until_then_and_a_statement_what_to_do_and_when_to_look_again() -> None:
+    pages = said(facts())
+    assert all("Until then: inside, sent to nobody and not used." in page for page in pages.values())
+    assert "To do: obtain what the box lists; the controller decides; an officer signs." in pages["statement.html"]
+    assert "Look again on: ________, or when purpose or recipients change" in pages["statement.html"]
+
+
+def test_a_check_says_yes_by_the_officer_s_key_alone_and_where_the_files_are_until_then() -> None:
+    asked = "2 of 20 answers blank"
+    unnamed = leaving(True, officer_named=False, was_open=asked)
+    assert unnamed == (
+        f"not known: who signed as an officer is not proved without --officer-key; open when signed: {asked}"
+    )
+    assert leaving(True, officer_named=True, was_open=asked).startswith(f"yes; open when signed: {asked}; because an")
+    alone = leaving(True, officer_named=True, was_open=asked, maker_named=False)
+    assert alone.endswith("; who made them is not proved without --public-key")
+    assert leaving(False, officer_named=True).startswith("not yet, because no officer signed")
+    for is_signed, officer_named in ((False, False), (False, True), (True, False)):
+        assert next_step(is_signed, officer_named).startswith("until then: inside, sent to nobody and not used; next: ")
+    assert next_step(True, officer_named=True).startswith("next: send all files of the folder together")
+
+
+def test_an_officer_reads_how_the_method_was_tested_and_by_whom() -> None:
+    pages = render_pages(facts(), json.loads((FOLDER / "report.json").read_text()))
+    section = text_of(pages["report.html"]).partition("For an officer")[2].partition("Was the method tested?")[2]
+    assert (
+        section.strip().startswith("Its authors tested it, and nobody else.") and "nacre audit does so for" in section
+    )
+    assert "and prove no absence" in section and "docs/audit.md" in section
+    assert 'href="report.html#officer">Was the method tested?' in pages["statement.html"]
+    documents = Path(__file__).parents[2] / "docs"
+    assert "## Was the method tested?" in (documents / "officer.md").read_text() and (documents / "audit.md").exists()
