@@ -33,9 +33,9 @@ from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
 from dpmodels.report.bins import CellTally
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.fidelity import Measured, Summed
 from dpmodels.report.groups.rates import rates_of
-from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.pairs import pairs_of
 from dpmodels.report.report import summarise
 

@@ -26,6 +26,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.derived.places import helper_places
 from dpmodels.report.derived.shares import derived_facts
 from dpmodels.report.fidelity import (
@@ -43,7 +44,6 @@ from dpmodels.report.groups.rates import asked_rates, rates_of
 from dpmodels.report.groups.reconciled import agreeing
 from dpmodels.report.groups.stated import asked_names, group_means
 from dpmodels.report.largest import counted_together, largest_cell
-from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.pair import Pair
 from dpmodels.report.pairs import Places, pair_facts, pairs_of

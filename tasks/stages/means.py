@@ -13,6 +13,7 @@ from dpmodels.artifact import write_whole
 from dpmodels.contract.columns import Boolean
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.pages.glance import within_of
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, apart, ways_of
 from dpmodels.report.groups.means import (
     INTERVAL,
@@ -24,7 +25,6 @@ from dpmodels.report.groups.means import (
     means_of_groups,
 )
 from dpmodels.report.groups.reconciled import reconciled, related, wholes_of
-from dpmodels.report.noisy_tables import Counted
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table

@@ -12,8 +12,8 @@ import pyarrow as pa
 from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
+from dpmodels.report.counts.noisy_tables import Counted, noisy_tables
 from dpmodels.report.groups.cells import tidy
-from dpmodels.report.noisy_tables import Counted, noisy_tables
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table

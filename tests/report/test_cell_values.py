@@ -9,7 +9,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.tables.nacre import Nacre
 from dpmodels.releases.release import Release
-from dpmodels.report.noisy_tables import Counted
+from dpmodels.report.counts.noisy_tables import Counted
 from tests.kit.reports import release_of
 
 TOP = 500_000

@@ -12,7 +12,7 @@ from dpmodels.contract.formula import names_in, reckon
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import Unsuitable
 from dpmodels.methods.parts.marginals import Marginal, NoisyTable
-from dpmodels.report.cell_values import CellValues
+from dpmodels.report.counts.cell_values import CellValues
 from dpmodels.report.derived.counted import Moments, _two_points, labels_of, mean_of, moments_of, tails_joined
 
 SCHEMA, _ = parse("""

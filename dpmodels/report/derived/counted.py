@@ -30,7 +30,7 @@ from dpmodels.errors import Unsuitable
 from dpmodels.groups_in_words import EDGES, grouped
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.bins import cell_label, group_labels
-from dpmodels.report.cell_values import CellValues
+from dpmodels.report.counts.cell_values import CellValues
 from dpmodels.report.numbers import STANDS
 from dpmodels.statistics.normal import NORMAL_95
 

@@ -18,10 +18,10 @@ from dpmodels.contract.derivation.reach import Ends
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.report.bins import cell_label, group_labels
+from dpmodels.report.counts.noisy_tables import Counted, Counts
+from dpmodels.report.counts.table_rows import PARTS
 from dpmodels.report.derived.counted import NULL, labels_of
 from dpmodels.report.derived.possible import Rules
-from dpmodels.report.noisy_tables import Counted, Counts
-from dpmodels.report.table_rows import PARTS
 
 if TYPE_CHECKING:
     import pandas as pd

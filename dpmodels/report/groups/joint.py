@@ -23,6 +23,7 @@ from dpmodels.contract.columns import copy_of, helpers
 from dpmodels.contract.workload import Tables, in_order
 from dpmodels.errors import Unsuitable
 from dpmodels.report.bins import group_labels
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, ways_of
 from dpmodels.report.groups.means import DROWNED, Measured, Names, best_of, doubted, judged, means_of_groups
 from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
@@ -36,7 +37,6 @@ from dpmodels.report.groups.stated import (
     is_amount,
     values_of,
 )
-from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.numbers import STANDS
 from dpmodels.report.within import DIGITS, rate_within
 

@@ -23,7 +23,7 @@ from dpmodels.embeddings.moments import Moments
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.releases.steps import NoisySum
 from dpmodels.report.bins import group_labels
-from dpmodels.report.noisy_tables import Counted
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.pairs import MOST_COLUMNS, class_counts, grouped, moments_of, states_of, zero_of
 from dpmodels.report.within import DIGITS, MOST_CLASSES, MOST_RATES, OF_A_CLASS, rate_within
 

@@ -29,12 +29,12 @@ from dpmodels.errors import Unsuitable
 from dpmodels.pages.figures.group_means import are_apart
 from dpmodels.plural import ZERO
 from dpmodels.report.bins import group_labels
+from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.derived.counted import labels_of
 from dpmodels.report.groups.cells import Inside, Way, keys_of, ways_of
 from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
 from dpmodels.report.groups.ranges import grouped_by, in_ranges, ranges_of
 from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
-from dpmodels.report.noisy_tables import Counted
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
 

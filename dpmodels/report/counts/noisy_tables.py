@@ -20,11 +20,11 @@ from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
 from dpmodels.releases.release import Release
-from dpmodels.report.cell_values import CellValues
+from dpmodels.report.counts.cell_values import CellValues
+from dpmodels.report.counts.likely import Side, likely, side_of, spread
+from dpmodels.report.counts.table_rows import rows_of_table
 from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
 from dpmodels.report.derived.possible import Rules
-from dpmodels.report.likely import Side, likely, side_of, spread
-from dpmodels.report.table_rows import rows_of_table
 
 MEASURED, COMBINED = "measured", "combined"
 """A count as it was released; and the average of all that was released of the same cells of one column, or of it by the

@@ -13,7 +13,7 @@ from dpmodels.contract.columns import Continuous, Datetime
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.plural import OF_CATEGORIES, values_in_words
 from dpmodels.report.bins import cell_label, group_labels
-from dpmodels.report.cell_values import CellValues
+from dpmodels.report.counts.cell_values import CellValues
 
 PARTS = " | "
 """Stands between the parts of a cell where all tables are listed; asked for by columns it is called as on a page."""
