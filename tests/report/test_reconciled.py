@@ -184,6 +184,31 @@ columns:
     assert reconciled({"none": null}, {}, added.columns, INSIDE).groups["mean"].tolist() == pytest.approx([4.0, 5, 6])
 
 
+def test_amounts_that_a_group_shares_out_at_its_own_rate_agree_and_a_share_of_nothing_is_0() -> None:
+    claims, _ = parse("""
+name: claims
+columns:
+  contract: {type: categorical, values: [permanent, fixed, agency]}
+  cost: {type: number, min: 0, max: 1000, round: 2}
+  fund: {type: derived, formula: "round(cost * {'permanent': 50, 'fixed': 75, 'agency': 100}[contract]) / 100"}
+  rest: {type: derived, formula: "cost - fund", round: 2}
+""")
+    assert isinstance(claims, Schema)
+    rules = Rules((), (), claims.columns, Codec(claims).columns)
+    inside = Inside(rules, INSIDE.columns)
+    means = {"cost": [100.0, 220, 310], "fund": [58.0, 150, 290], "rest": [44.0, 61, 7]}
+    measured = {
+        name: Measured(term := _term(of, [4.0, 8, 12], [3000.0, 1200, 800]), [("", term)], False)
+        for name, of in means.items()
+    }
+    cost, fund, rest = (
+        reconciled({name: measured[name], **measured}, {}, claims.columns, inside).groups for name in means
+    )
+    assert fund["mean"].tolist() == pytest.approx((cost["mean"] * [0.5, 0.75, 1]).tolist(), abs=0.01)
+    assert rest["mean"].tolist() == pytest.approx((cost["mean"] * [0.5, 0.25, 0]).tolist(), abs=0.01)
+    assert rest["mean"].iloc[2] == rest["noise"].iloc[2] == 0 and (cost["noise"] < [4, 8, 12]).all()
+
+
 def test_what_a_rule_fixes_is_rounded_as_its_values_are() -> None:
     exact = _term([1.8981, 2.0, 3.0], [0.0, 1.0, 1.0], [10.0] * 3)
     columns = {**SCHEMA.columns, "base": SCHEMA.columns["base"].model_copy(update={"round": 1})}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dpmodels.contract.columns import Derived, Discrete, copy_of
 from dpmodels.errors import Unsuitable
+from dpmodels.pages.figures.group_means import ALIKE
 from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.report.groups.cells import TOTALS, apart
 from dpmodels.report.numbers import STANDS
@@ -37,10 +38,9 @@ WIDE = "its interval spans the means of all counted ranges: name both columns in
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
-ALIKE = "its error exceeds what groups surely differ by"
-"""Why a mean of a group is not to be taken at face value."""
 UNKNOWN = (DROWNED, BEYOND)
 REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
+"""Why a mean of a group is not to be taken at face value."""
 Facts = Mapping[str, Any]
 T = TypeVar("T")
 EPOCH = "1970-01-01"

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
-ROUNDING = 1e-9
-"""Part of the largest value that is nothing."""
+ROUNDING, EXACT = 1e-9, 1e-6
+"""Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
 
 
 def polynomials_of(columns: Mapping[str, Any]) -> dict[str, Polynomial]:
@@ -295,7 +295,7 @@ def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     """Return means as they were estimated, where they were known, with what is left of the parts of their errors."""
     groups, before = term.groups.copy(), _errors(term.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(before > 0, np.minimum(errors / before, 1.0), 0.0)
+        left = np.where(errors > EXACT * before, np.minimum(errors / before, 1.0), 0.0)
     means = np.where(np.abs(means) < ROUNDING * max(abs(term.least), abs(term.most)), 0.0, means)
     groups["mean"] = np.where(np.isfinite(before), means, np.nan)
     for part in ("noise", "inside", "shift"):
