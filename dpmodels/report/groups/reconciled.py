@@ -325,7 +325,8 @@ def agreeing(
 ) -> list[dict[str, Any]]:
     """Return what a report says of derived columns, with means of all rows that agree with each other.
 
-    Those move that are counted by themselves, each by no more than it is off; what follows from stated means stays.
+    Those move that are counted by themselves, each by no more than it is off; what follows from stated means stays, and
+    so do columns that are handed over as they were counted, of which parts make up the whole.
 
     Args:
         derived: the columns that follow from others.
@@ -337,7 +338,7 @@ def agreeing(
     agreed, of_all = list[dict[str, Any]](), Inside(Rules((), pairs, columns, {}), [])
     for one in derived:
         others = related(one["name"], columns, pairs) if "mean" in one and one["name"] in stated else []
-        every = {name: _of_all(*stated[name]) for name in others if name in stated}
+        every = {name: _of_all(*stated[name], isinstance(columns[name], Derived)) for name in others if name in stated}
         if len(every) < 2 or known_means(columns[one["name"]], measured):
             agreed.append({**one})
             continue
@@ -351,10 +352,10 @@ def agreeing(
     return agreed
 
 
-def _of_all(mean: float, error: float) -> Measured:
-    """Return the mean of all rows as that of one group."""
+def _of_all(mean: float, error: float, can_move: bool) -> Measured:
+    """Return the mean of all rows as that of one group, exact if it cannot move."""
     import pandas as pd
 
-    figures = {"count": 1.0, "mean": mean, "noise": error, "inside": 0.0, "shift": 0.0, "off": 0.0}
+    figures = {"count": 1.0, "mean": mean, "noise": error if can_move else 0.0, "inside": 0.0, "shift": 0.0, "off": 0.0}
     term = Term(pd.DataFrame([figures]), mean, mean)
     return Measured(term, [("", term)], is_dated=False)
