@@ -70,7 +70,7 @@ def main() -> None:
             facts, _, _, of_release = coverage._released(frame, schema, EPSILON, seed)
             every += ratios(facts, of_release.release.line)
         for figures in ("means", "rates"):
-            if some := np.array([ratio for one, ratio in every if one == figures]):
+            if len(some := np.array([ratio for one, ratio in every if one == figures])):
                 inside = float(((some < FACTOR) & (some > 1 / FACTOR)).mean())
                 table.add(name, figures, len(some), *map(float, np.quantile(some, [0.05, 0.5, 0.95])), 100 * inside)
                 print(table.markdown().splitlines()[-1], flush=True)

@@ -324,6 +324,17 @@ class PaidUnfinished(LedgerError):
         self.run, self.account = run, account
 
 
+class PaidBefore(LedgerError):
+    """A finished run was charged for the same plan on the same data; ``said`` says which, and what another costs."""
+
+    def __init__(self, run: str, account: str, said: str) -> None:
+        super().__init__(
+            f"{said}. Nothing was charged now; for a second charge say with --again (statement.again) why, which is "
+            "kept in the ledger"
+        )
+        self.run, self.account = run, account
+
+
 class NotSigned(LedgerError):
     """What an officer must sign first is not signed, or by somebody else; ``fact`` says what, and how it is signed."""
 
