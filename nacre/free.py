@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.groups_in_words import groups_in_python
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -163,7 +164,9 @@ def means(
     Args:
         run: the run's name, or its result.
         column: of numbers or dates, or a boolean; of categories with ``value``.
-        by: the column, or the columns, whose values make the groups; None makes none. A dictionary joins the ranges of
+        by: the column, or the columns, whose values make the groups; None makes none. A number or a date alone makes
+            about eight ranges of equal size, as in a report, and ``{"age": None}`` a group of each counted value. A
+            dictionary joins the ranges of
             numbers or dates: ``{"age": [0, 18, 65, 105], "ward": None}``, each from an edge up to the next one, or
             ``{"age": 10}``, a width; times of day are edges as ``"08:00"``. A counted range goes where its middle lies:
             ``age_low`` and ``age_high`` say what was joined. What lies beyond the edges is left out. Of categories it
@@ -177,4 +180,7 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    return Listing.of(means_of(run_of(run, home), column, by, value))
+    frame = means_of(run_of(run, home), column, by, value)
+    if "notes" in frame.attrs:
+        frame.attrs["notes"] = [*map(groups_in_python, frame.attrs["notes"])]
+    return Listing.of(frame)
