@@ -310,7 +310,6 @@ def refusals() -> list[list[str]]:
         makes(more=""),
         makes("wages", more=""),
         makes("wages", more="--open"),
-        "synthesize demo/earnings.parquet --schema demo/earnings.yaml --epsilon 1 --delta 1e-5 --out next",
         "sample 20990101-abc --rows 5 --out more.parquet",
     ]
     return [line.split() for line in lines]
