@@ -10,8 +10,8 @@ from dpmodels.releases.plan import Line
 UNSAID = (1_000, 10_000, 100_000)
 """Rows for which it is said where a schema says no number of them."""
 MEANT = (
-    "about, in 95 of 100 releases, in a group of 5 % of the rows and in one of 20 %; means in standard deviations of "
-    "their column, and up to three times as wide where a few values are far away"
+    "about, in 95 of 100 releases; means in standard deviations of their column, and up to three times as wide where a "
+    "few values are far away"
 )
 NOTHING, ALL = 0.5, 1.0
 """Widths of a share, and of a mean in standard deviations, from which on a figure says nothing."""
@@ -43,7 +43,7 @@ def in_lines(widths: Sequence[Width]) -> Iterator[str]:
         points = [f"{100 * each:.2g}" if each < NOTHING else "" for each in one.shares]
         stddevs = [f"{each:.2g}" if each < ALL else "" for each in one.means]
         parts = _both("shares", points, "points"), _both("means", stddevs, "standard deviations")
-        yield f"{one.asked}, of {one.rows:,} rows: {', '.join(filter(None, parts))}"
+        yield f"{one.asked}, of {one.rows:,} rows: {', '.join(filter(None, parts))}, in groups of 5 % and 20 %"
 
 
 def _both(figures: str, widths: Sequence[str], unit: str) -> str:

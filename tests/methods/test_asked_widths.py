@@ -83,6 +83,6 @@ def test_lines_leave_out_what_says_nothing() -> None:
     head, *lines = in_lines(every)
     assert head == MEANT
     assert lines == [
-        "late by kind, of 1,000 rows: shares unknown and ±12 points",
-        "pay by kind, of 2,000 rows: means unknown",
+        "late by kind, of 1,000 rows: shares unknown and ±12 points, in groups of 5 % and 20 %",
+        "pay by kind, of 2,000 rows: means unknown, in groups of 5 % and 20 %",
     ]
