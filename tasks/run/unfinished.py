@@ -50,7 +50,9 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
     for run in () if again else _cut_off(home, url):
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
-            raise PaidUnfinished(run.name, terms[0][0].account, resume_command(run))
+            paid = f"run {run.name} was charged to account {terms[0][0].account} for this plan on this data"
+            said = f"{paid} and is unfinished: `{resume_command(run)}` goes on with it"
+            raise PaidUnfinished(run.name, terms[0][0].account, said)
 
 
 def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequence[Line]) -> str:

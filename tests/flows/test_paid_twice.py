@@ -73,8 +73,10 @@ def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: 
     code, _, err = run_cli(*words, "--out", tmp_path / "second")
     assert code == 1 and f"{said}, and adds up: epsilon=1 is spent, with it epsilon=1.4" in err, err
     free = f"`nacre sample {run} --rows ROWS --out FILE --home {home}`"
-    assert f"of the cap of 9; to draw more rows from it, for nothing: {free}. Nothing was charged now" in err
-    assert "for a second charge say with --again (statement.again) why" in err
+    assert (
+        f"of the cap of 9; to draw more rows from it, for nothing: {free}; nothing was charged now. --again REASON"
+        in err
+    )
     assert charges(home) == spent and only_run(tmp_path) == run and not (tmp_path / "second").exists()
     for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):
         if other[0].startswith("--data"):
@@ -145,7 +147,9 @@ def test_python_refuses_the_same_rows_and_plan_unless_it_is_told_why(tmp_path: P
         return nacre.synthesize(given[what], tmp_path / "clinic.yaml", **terms).run
 
     run, before = synthesize(first), charges(home)
-    with refused(PaidBefore, "for a second charge say with `again`", run=run, account="clinic") as refusal:
+    with refused(
+        PaidBefore, "nothing was charged now. `again=REASON` charges again", run=run, account="clinic"
+    ) as refusal:
         synthesize(second or first)
     assert f"`nacre.sample({run!r}, ROWS, home='" in str(refusal.value)
     assert charges(home) == before and only_run(tmp_path) == run  # it leaves nothing behind
