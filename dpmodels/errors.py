@@ -312,16 +312,16 @@ class ContentCharged(LedgerError):
         self.dataset, self.other, self.account = dataset, other, account
 
 
-class PaidUnfinished(LedgerError):
-    """A run that is not finished was charged for the same plan on the same data."""
+class PaidBefore(LedgerError):
+    """A run was charged for the same plan on the same data; ``said`` says which, and what is free."""
 
-    def __init__(self, run: str, account: str, command: str) -> None:
-        super().__init__(
-            f"run {run} was charged to account {account} for this plan on this data and is unfinished: "
-            f"`{command}` goes on with it, and nothing was charged now; for a second charge say with --again "
-            "(statement.again) why, which is kept in the ledger"
-        )
+    def __init__(self, run: str, account: str, said: str) -> None:
+        super().__init__(f"{said}; nothing was charged now. --again REASON charges again, and is kept in the ledger")
         self.run, self.account = run, account
+
+
+class PaidUnfinished(PaidBefore):
+    """That run is unfinished, so it can go on."""
 
 
 class NotSigned(LedgerError):

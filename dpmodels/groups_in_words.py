@@ -5,6 +5,8 @@ import shlex
 
 EDGES = "0,18,65"
 """Edges of bands, as an example has them."""
+EACH = "each"
+"""Stands for edges where every counted value of a number is a group by itself."""
 TYPED = re.compile(r"`--by (?P<group>[^`\n]+)`")
 
 
@@ -21,8 +23,8 @@ def groups_in_python(text: str) -> str:
 def _as_dictionary(group: str) -> str:
     words = shlex.split(group) if group.count("'") % 2 == 0 else [group]
     name, sign, edges = " ".join(words).rpartition("=")
-    if not sign:
-        return f"{{{edges!r}: None}}"
+    if not sign or edges == EACH:
+        return f"{{{name or edges!r}: None}}"
     if "+" in edges:
         return f"{{{name!r}: {[part.split('+') for part in edges.split(',')]!r}}}"
     bands = f"[{', '.join(edges.split(','))}]" if "," in edges else edges

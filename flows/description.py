@@ -41,6 +41,7 @@ from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, cautions_of, delta_over_rows, whole_budget
 from flows.rows_of_users import COUNTS, noise_by_max_rows, table_of
 from flows.start import pays_not, preparation_of, quote_of
+from flows.widths import in_lines, planned_widths
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
@@ -63,6 +64,8 @@ MEANS = (
     "released; the report says it where counts were released. Bounds that are too wide make it worse"
 )
 NOBODY_SIGNS = "nobody must sign"
+WILL_BE_WITHIN = "figures within"
+"""What a plan's facts call within what shares and means of groups will be."""
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
@@ -153,6 +156,7 @@ def describe(
     columns = contract.columns.values() if contract.is_table else ()
     if any(isinstance(column, Integer | Number) for column in columns):
         facts["means"] = MEANS
+    facts |= as_fact(WILL_BE_WITHIN, in_lines(planned_widths(plan)))
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
     facts |= as_fact("caution", _cautions(plan))

@@ -11,6 +11,7 @@ from dpmodels.accounting.meaning import right_guesses
 from dpmodels.contract.federation import ROUNDS, STAYS_INSIDE
 from dpmodels.errors import NacreError
 from dpmodels.ledger.records import Quote
+from dpmodels.methods.tables.asked_widths import GROUPS
 from dpmodels.releases.discoveries import joint_cost
 from dpmodels.releases.plan import REPORT, Line
 from dpmodels.report.charged import Scores
@@ -29,6 +30,7 @@ from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, cautions_of, delta_over_rows, ledger_if_any, whole_budget
 from flows.rows_of_users import noise_by_max_rows
 from flows.start import pays_not
+from flows.widths import planned_widths
 
 
 def figures_of(
@@ -49,6 +51,7 @@ def figures_of(
         if "other accountants" in facts:
             figures["other_accountants"] = _costs(lines)
         figures["max_rows"] = noise_by_max_rows(lines[0], noise_of)
+        figures["widths"] = [{"groups": GROUPS, **one._asdict()} for one in planned_widths(lines[0])]
         if refusal is not None:
             opens = figures["account_opens"] and not pays_not(quote, refusal)
             figures |= {"account_opens": opens, "accepted": False, "refusal": str(refusal)}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.groups_in_words import groups_in_python
 from nacre.places import Place
 from nacre.result import Result, run_of
 from nacre.words import warn_of_release
@@ -157,17 +158,16 @@ def means(
     The interval is for the mean of the real rows, and says nothing of the people that they are a sample of. The mean of
     all rows is the report's, where it states one, and its error is not told apart into ``noise`` and ``inside``.
     A mean that noise puts a little beyond all values of the column is set to the nearest of them.
-    ``attrs["value"]`` is the category that shares are of. ``attrs["notes"]``, printed below the frame, say so, which
-    bands begin or end elsewhere than asked, and what lies beyond all edges.
+    ``attrs["value"]`` is the category of shares; ``attrs["notes"]``, printed below, say what was joined or left out.
 
     Args:
         run: the run's name, or its result.
         column: of numbers or dates, or a boolean; of categories with ``value``.
-        by: the column, or the columns, whose values make the groups; None makes none. A dictionary joins the ranges of
-            numbers or dates: ``{"age": [0, 18, 65, 105], "ward": None}``, each from an edge up to the next one, or
-            ``{"age": 10}``, a width; times of day are edges as ``"08:00"``. A counted range goes where its middle lies:
-            ``age_low`` and ``age_high`` say what was joined. What lies beyond the edges is left out. Of categories it
-            joins those of each list: ``{"ward": [["north", "south"]]}``; others stay alone.
+        by: the column, or the columns, whose values make the groups; None makes none. A number or a date alone makes
+            about eight ranges, as in a report, and ``{"age": None}`` a group of each counted value. A dictionary joins:
+            ``{"age": [0, 18, 65, 105]}``, each from an edge up to the next one, or ``{"age": 10}``, a width; times of
+            day are edges as ``"08:00"``. Counted ranges go where their middle lies (``age_low``, ``age_high``); what
+            lies beyond the edges is left out. It joins categories as ``{"ward": [["north", "south"]]}`` says.
         value: the category whose share is asked for.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
@@ -177,4 +177,6 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    return Listing.of(means_of(run_of(run, home), column, by, value))
+    frame = means_of(run_of(run, home), column, by, value)
+    frame.attrs = {key: [*map(groups_in_python, one)] if key == "notes" else one for key, one in frame.attrs.items()}
+    return Listing.of(frame)

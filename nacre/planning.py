@@ -11,7 +11,7 @@ from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.errors import in_words
 from dpmodels.plural import counted
 from flows.config import SynthesizeConfig
-from flows.description import NOBODY_SIGNS, as_lines, describe_config, noise_of
+from flows.description import NOBODY_SIGNS, WILL_BE_WITHIN, as_lines, describe_config, noise_of
 from flows.planning import MayOpen, beside, ledger_if_any
 from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
@@ -89,6 +89,7 @@ class Planned:
         if ends:
             near, far = min(ends, key=_width), max(ends, key=_width)
             yield "may be off by", OFF.format(*near, *far) if near != far else OFF_ALIKE.format(*near)
+        yield WILL_BE_WITHIN, facts.get(WILL_BE_WITHIN, "").partition("\n")[2]
         yield "stands out", facts.get("stands out", "")
         yield "caution", facts.get("caution", "")
         yield "account", facts.get("account", "")
@@ -144,6 +145,8 @@ def _measures(contract: Any) -> str:
 
 def _spanned(rows: Any) -> str:
     """Write between what the number of rows lies, or on which side of what."""
+    if rows.min == rows.max:
+        return f"{rows.min:,}"
     if None not in (rows.min, rows.max):
         return f"{rows.min:,} to {rows.max:,}"
     return f"at least {rows.min:,}" if rows.max is None else f"up to {rows.max:,}"

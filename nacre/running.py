@@ -19,9 +19,12 @@ from nacre.ledgers import Ledger
 from nacre.places import Place, home_of, url_of
 from nacre.result import Result, home_known, name_of, run_of
 from nacre.words import warn_of_release
+from tasks.engine.progress import LOG
+from tasks.run.accounts import has_opened, new_ledger
 from tasks.run.in_memory import are_given, forget_given
 from tasks.run.runs import inside, is_out_lost, stays_inside
 from tasks.run.store import Run, new_name
+from tasks.run.unfinished import refuse_same
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,9 +145,9 @@ def _handed_over(run: Run) -> Result:
 
 def _opened(run: Run) -> str:
     """Say how more is allowed of an account whose cap is still the budget of the run that opened it; else nothing."""
-    terms, name = run.settings.opens, run.settings.account
+    name = run.settings.account
     with suppress(NacreError):  # a ledger that cannot be read says nothing here
-        if terms and not terms.parent and Ledger(run.ledger).account(name).cap == terms.cap:
+        if has_opened(run):
             own = "" if run.home == home_of(None) else repr(str(run.home))
             call = f"nacre.ledger({f'url={run.ledger_url!r}' if run.ledger_url else own}).change_cap"
             is_first = not run.ledger_url and len(Ledger(run.ledger).accounts()) == 1
@@ -161,15 +164,23 @@ def take_to_end(run: Run) -> Result | Path:
     return inside(run) if stays_inside(_finished(run)) else _handed_over(run)
 
 
-def _warn(alarms: Sequence[str]) -> None:
+def _begun(run: Run, alarms: Sequence[str]) -> None:
+    """Say before the charge what the command line says: what was released before, and that a ledger is new.
+
+    Raises:
+        PaidBefore: a run has released the same plan of the same data.
+    """
     for one in alarms:
+        refuse_same(run, one)
         warn_of_release(one)
+    if said := new_ledger(run.ledger):
+        LOG.warning(said)
 
 
 def _finished(run: Run, alarms: Sequence[str] = ()) -> Run:
     """Run what remains of a run; a note on any error says how to go on, if that can help."""
     try:
-        return carry_out(run, False, partial(_warn, alarms))
+        return carry_out(run, False, partial(_begun, run, alarms))
     except BaseException as error:
         if run.exists and isinstance(error, DataError) and are_given(run):
             forget_given(run)  # rows that do not fit their schema will not fit it later

@@ -1,5 +1,6 @@
 """What the type of a column in a file tells of it, beside a type that a person gives."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -33,9 +34,11 @@ OF_ALL_TEXT = (
 )
 AMOUNTS_AS_TEXT = (
     "{names} {are} text in the data, and {amounts}: a run reads numbers there if a line above "
-    "columns says how they are written, as text: {{decimal: '.', thousands: ',', currency: £}}; draft again with it in "
-    "--text"
+    "columns says how they are written, as text: {{decimal: '.', thousands: ',', currency: {sign}}}; draft again with "
+    "it in --text"
 )
+SIGNS = {"£": r"£|\b(?:pounds?|gbp)\b", "$": r"\$|\b(?:dollars?|usd)\b", "€": r"€|\b(?:euros?|eur)\b"}
+"""How descriptions name the currency of each sign."""
 
 
 def of_type(kind: pa.DataType | None) -> Keys:
@@ -79,13 +82,17 @@ def opened(
     """Leave open the types of text that may hold numbers, and say how a run reads these."""
     remarks = [OF_ALL_TEXT] if form is None and is_all_text(types) else []
     paid = [name for name, dtype in types.items() if form is None and name in given and _is_paid(given[name], dtype)]
-    remarks += [_amounts_as_text(paid)] if paid and not remarks else []
+    remarks += [_amounts_as_text({name: given[name].description for name in paid})] if paid and not remarks else []
     return dict(without_text(types, form)) | dict.fromkeys(paid), remarks
 
 
-def _amounts_as_text(names: list[str]) -> str:
+def _amounts_as_text(paid: Mapping[str, str]) -> str:
+    """Say how a run reads amounts that are text, with the sign that descriptions name; a pound's where none is."""
+    names, words = list(paid), " ".join(paid.values())
     are, amounts = ("are", "amounts by their descriptions") if names[1:] else ("is", "an amount by its description")
-    return AMOUNTS_AS_TEXT.format(names=listed(names, "and"), are=are, amounts=amounts)
+    signs = [sign for sign, called in SIGNS.items() if re.search(called, words, re.IGNORECASE)]
+    sign = signs[0] if len(signs) == 1 else "£"
+    return AMOUNTS_AS_TEXT.format(names=listed(names, "and"), are=are, amounts=amounts, sign=sign)
 
 
 def _is_paid(facts: Facts, dtype: pa.DataType | None) -> bool:

@@ -65,11 +65,11 @@ def resumable(run: "Run", begins: bool = False) -> Iterator[Callable[[], None]]:
 
 
 def note_new_ledger(url: "str | Path") -> None:
-    """Say where a ledger is that has no entry yet: two ledgers are two budgets, and neither knows the other."""
-    from dpmodels.ledger.ledger import Ledger
+    """Say where a ledger is that has no entry yet."""
+    from tasks.run.accounts import new_ledger
 
-    if isinstance(url, Path) and (not url.exists() or Ledger(url).head() is None):
-        note(f"a new ledger begins in {url}: it knows nothing of what another home has spent on the same data")
+    if said := new_ledger(url):
+        note(said)
 
 
 def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_json: bool) -> None:
@@ -93,17 +93,19 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
         raise typer.Abort
 
 
-def ask_again(said: str, as_json: bool = False) -> None:
+def ask_again(said: str, as_json: bool = False, refuse: Callable[[str], object] = str) -> None:
     """Warn that a run has released the same plan and, where a person sees it and can answer, ask before the charge.
 
-    A schedule, a pipe and a program that reads JSON are only warned: none of them may wait. With ``--again`` nothing is
-    asked.
+    A schedule, a pipe and a program that reads JSON cannot be asked, so ``refuse`` may raise there, by what is said.
+    With ``--again`` nothing is said.
 
     Raises:
         Abort: the answer is no.
     """
-    echo(f"warning: {said}", err=True)
     seen = not as_json and all(map(_is_terminal, (sys.stdin, sys.stdout, sys.stderr)))
+    if not seen:
+        refuse(said)
+    echo(f"warning: {said}", err=True)
     if seen and not typer.confirm("Charge again?", err=True):
         raise typer.Abort
 

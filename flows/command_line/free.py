@@ -84,8 +84,9 @@ def means(
     by: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column whose values make groups; of a number in bands, as age=0,18,65,105 or age=10; of categories "
-            "joined by +, as ward=north+south. Days and times of day make bands too, as at=08:00,12:30,20:00."
+            help="Column whose values make groups; of a number about eight ranges, with age=each every counted value, "
+            "or bands, as age=0,18,65,105 or age=10; of categories joined by +, as ward=north+south. Days and times of "
+            "day make bands too, as at=08:00,12:30,20:00."
         ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="Category whose share is asked for.")] = None,

@@ -126,6 +126,7 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     from flows.planning import MayOpen
     from flows.start import start
     from flows.synthesize import carry_out
+    from tasks.run.unfinished import refuse_same
 
     opens, again, alarms = (
         MayOpen.YES if open_account else MayOpen.FIRST,
@@ -138,7 +139,8 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     printed = caution_of(run.plan, config)
     show_public(run)
     with resumable(run, begins=True) as begun, failing(run, as_json):
-        carry_out(run, config.runtime.prefect, lambda: (*map(again, alarms), begun()))
+        refusing = partial(again, refuse=partial(refuse_same, run))
+        carry_out(run, config.runtime.prefect, lambda: (*map(refusing, alarms), begun()))
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 

@@ -31,6 +31,7 @@ from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of, delta_over_rows
 from flows.sections import ClientPrivacyConfig, PrivacyConfig, PureConfig
+from tasks.run.accounts import has_opened
 from tasks.run.fits.changes import Changes
 from tasks.run.remove import charged_for, folders_of
 from tasks.run.runs import UNFINISHED_PAID, Listed, inside, is_handed_over, listed, resume_command, stays_inside
@@ -168,6 +169,10 @@ def hand_off(run: Run) -> dict[str, str]:
         "manifest": str(run.settings.out / "manifest.json"),
         "ledger": _payer(run),
     }
+    if has_opened(run):
+        place = f"--ledger {run.ledger_url}" if run.ledger_url else f"--home {run.home}"
+        more = f"`nacre ledger cap {run.settings.account} --epsilon EPSILON --reason REASON {place}` allows more"
+        facts["account"] = f"{run.settings.account} was opened by this run, with its budget as the cap; {more}"
     internal = run.sensitive / "internal-report.html"
     if internal.exists():
         facts["internal report"] = f"{internal} (sensitive: stays inside)"

@@ -13,7 +13,8 @@ from tasks.stages.stage import seconds_of
 
 WARNING = "WARNING"
 IN_DETAIL = re.compile(
-    r"noise_stddev of |means$|training$|stands out$|delta$|charge$|.*: (?:noise_stddev of |charge|in words)"
+    r"noise_stddev of |means$|figures within$|training$|stands out$|delta$|charge$|"
+    r".*: (?:noise_stddev of |charge|in words)"
 )
 """Facts of a plan that say more of what others say: each charge, its noise, and where models are trained."""
 MOST_LINES = 14

@@ -4,6 +4,7 @@ The first run on a data set opens the data set's account with its own budget as 
 that charges the run, so a run that fails before leaves nothing behind; until then the ledger is only asked for a quote.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from dpmodels.artifact import write_text
 from dpmodels.errors import LedgerError, NacreError, refused
 from dpmodels.ledger.approval import Approval, ApprovalRequest, Officer
-from dpmodels.ledger.ledger import Account, Charge, Quote
+from dpmodels.ledger.ledger import Account, Charge, Ledger, Quote
 from dpmodels.releases.draw import Desk, Ticks
 from dpmodels.releases.plan import RELEASE, REPORT, Line
 from tasks.run.home import ledger_of
@@ -68,6 +69,21 @@ def _opened(terms: Opening, name: str, dataset: str) -> Account:
         return Account(name=name, dataset=dataset, cap=terms.cap, **details)
     except ValidationError as fault:
         raise refused(fault, "account") from None
+
+
+def new_ledger(url: str | Path) -> str:
+    """Say where a ledger is that has no entry yet: two ledgers are two budgets, and neither knows the other."""
+    if isinstance(url, Path) and (not url.exists() or Ledger(url).head() is None):
+        return f"a new ledger begins in {url}: it knows nothing of what another home has spent on the same data"
+    return ""
+
+
+def has_opened(run: Run) -> bool:
+    """Tell whether a run opened the account that paid for it, whose cap is its budget still."""
+    terms, name = run.settings.opens, run.settings.account
+    with suppress(NacreError):  # a ledger that cannot be read says nothing here
+        return bool(terms and not terms.parent and Ledger(run.ledger).account(name).cap == terms.cap)
+    return False
 
 
 def quote(run: Run) -> Quote:

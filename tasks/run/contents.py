@@ -111,6 +111,13 @@ def refuse_charged(run: Run, encoded: Path | None = None) -> None:
         raise ContentCharged(dataset, name, account)
 
 
+def contents_of(run: Run) -> set[str]:
+    """Return the hashes of all that a run's ingest read, of a tree as one, since trees share tables; or nothing."""
+    path = run.sensitive / "encoded" / CONTENTS
+    hashes = set(path.read_text(encoding="utf-8").split()) if path.exists() else set[str]()
+    return {" ".join(sorted(hashes))} if hashes and run.plan.release.contract.kind == "tree" else hashes
+
+
 def _reader(path: Path) -> list[str]:
     """Return which account read a content and for which data set, and `AGAIN` where that had a reason; or nothing."""
     return path.read_text(encoding="utf-8").split("\n") if path.exists() else []

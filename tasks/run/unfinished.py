@@ -12,12 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.errors import BudgetExhausted, DataError, NacreError, PaidRelease, PaidUnfinished
+from dpmodels.errors import (
+    ArtifactError,
+    BudgetExhausted,
+    DataError,
+    NacreError,
+    PaidBefore,
+    PaidRelease,
+    PaidUnfinished,
+)
 from dpmodels.ledger.ledger import Ledger
 from dpmodels.ledger.records import Charge, Quote
 from dpmodels.reading.data_files import is_local, is_uri
 from dpmodels.releases.plan import Line
 from tasks.run.accounts import charge_of, charges_of
+from tasks.run.contents import contents_of
+from tasks.run.home import ledger_of
 from tasks.run.in_memory import GIVEN
 from tasks.run.lock import is_at_work
 from tasks.run.runs import is_handed_over, resume_command
@@ -40,7 +50,9 @@ def refuse_paid(home: Path, ledger: Ledger, url: str, terms: Sequence[tuple[Sett
     for run in () if again else _cut_off(home, url):
         parties = [(party.settings, party.plan.lines) for party in run.parties]
         if _identity(home, parties) == same and _accounts(ledger, run):
-            raise PaidUnfinished(run.name, terms[0][0].account, resume_command(run))
+            paid = f"run {run.name} was charged to account {terms[0][0].account} for this plan on this data"
+            said = f"{paid} and is unfinished: `{resume_command(run)}` goes on with it"
+            raise PaidUnfinished(run.name, terms[0][0].account, said)
 
 
 def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequence[Line]) -> str:
@@ -62,6 +74,22 @@ def released_before(run: Run, ledger: Ledger, settings: Settings, lines: Sequenc
                 paid = f"run {name} of account {charges[0].account} has released the same plan"
                 return f"{paid}; a second charge {_adding(ledger.quote(*charges))}{more}"
     return ""
+
+
+def refuse_same(run: Run, said: str) -> None:
+    """Refuse to charge a run that has read what a finished run of this home released by the same plan.
+
+    The hashes that both ingests left in the sensitive zone tell whether that is so; where those of the other are
+    deleted, nothing is refused. ``said`` is what ``released_before`` said of it.
+
+    Raises:
+        PaidBefore: there is such a run.
+    """
+    mine, charge = contents_of(run), charges_of(run)[0]
+    for name in islice(_sealed(ledger_of(run), charge), MOST_COMPARED):
+        with suppress(OSError, ValueError, ArtifactError):
+            if name != run.name and contents_of(run.model_copy(update={"name": name})) & mine:
+                raise PaidBefore(name, charge.account, said)
 
 
 def _adding(quote: Quote) -> str:

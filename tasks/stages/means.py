@@ -8,13 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpmodels.arrays import Whole
 from dpmodels.artifact import write_whole
-from dpmodels.contract.columns import Boolean
+from dpmodels.contract.columns import Boolean, Continuous
 from dpmodels.errors import InvalidArgument, Unsuitable
+from dpmodels.groups_in_words import EACH, grouped
 from dpmodels.pages.glance import within_of
 from dpmodels.report.counts.noisy_tables import Counted
-from dpmodels.report.groups.cells import Inside, Way, apart, ways_of
+from dpmodels.report.groups.cells import Inside, Way, apart, keys_of, ways_of
 from dpmodels.report.groups.means import (
     INTERVAL,
     Measured,
@@ -24,11 +27,12 @@ from dpmodels.report.groups.means import (
     judged,
     means_of_groups,
 )
+from dpmodels.report.groups.ranges import in_ranges, ranges_of
 from dpmodels.report.groups.reconciled import reconciled, related, wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.bands import said_of
+from tasks.stages.bands import NOTES, said_of
 from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 OF_ALL = "column"
 """Heads the one entry of a mean of all rows, which is the name of the column."""
 CSV = ".csv"
+JOINED = "counted values are joined to ranges of about equal size, as in a report; {} has each by itself"
 MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
 """What is stated of a mean in a report, as a frame calls it."""
 OPEN = "noise leaves the {} open"
@@ -54,11 +59,11 @@ def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.D
     Raises:
         Unsuitable: categories have no ``value``, edges are none, or the release counts none of these columns together.
     """
-    groups, bins = columns_and_bins(by)
+    groups, bins, is_alone = columns_and_bins(by)
     names = names_in(groups)
     if not names and value is None and (whole := _of_report(run, column)) is not None:
         return whole
-    return _by_groups(run, column, names, bins, value)
+    return _by_groups(run, column, names, bins, value, is_alone)
 
 
 def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFrame":
@@ -88,15 +93,21 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
     return frame
 
 
-def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object) -> "pd.DataFrame":
-    """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined."""
+def _by_groups(
+    run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object, is_alone: bool
+) -> "pd.DataFrame":
+    """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined.
+
+    A number or a date that ``is_alone`` is joined to the ranges of a report.
+    """
     counted = read_counted(run)
-    measured, cells, merged = _measured(counted, column, names, bins, value)
+    ranges = _ranges(counted, column, names[0], value) if is_alone else None
+    measured, cells, merged = _measured(counted, column, names, bins, value, ranges)
     if names and value is None and not measured.is_dated:
         every = {column: measured}
         for one in related(column, counted.columns, counted.rules.pairs)[1:]:
             with suppress(Unsuitable):
-                every[one] = _measured(counted, one, names, bins)[0]
+                every[one] = _measured(counted, one, names, bins, None, ranges)[0]
         facts = {} if any(map(leaves_out, bins.values())) else _facts_of(run)
         wholes = wholes_of(facts, every, counted.columns)
         inside = Inside.of(counted, names, merged)
@@ -106,11 +117,32 @@ def _by_groups(run: Run, column: str, names: list[str], bins: Mapping[str, objec
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
     made = with_values(in_order(made, names, counted.columns), names, counted.columns)
     made.attrs = said_of(cells.attrs, column)
+    if ranges is not None:
+        made.attrs[NOTES] = [*made.attrs.get(NOTES, ()), JOINED.format(grouped(names[0], EACH))]
     return made
 
 
+def _ranges(counted: Counted, column: str, by: str, value: object) -> Whole | None:
+    """Return the range of each fine cell of a number or a date, as a report has it; None where no cells are joined."""
+    of = counted.values.columns.get(by)
+    if not isinstance(of, Continuous) or by == column:
+        return None
+    measured, _, merged = _measured(counted, column, [by], {}, value)
+    counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
+    try:
+        group = ranges_of(of, merged[by], np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])]))
+    except Unsuitable:
+        return None
+    return group if group.max() < merged[by].max() else None
+
+
 def _measured(
-    counted: Counted, column: str, names: list[str], bins: Mapping[str, object], value: object = None
+    counted: Counted,
+    column: str,
+    names: list[str],
+    bins: Mapping[str, object],
+    value: object = None,
+    ranges: Whole | None = None,
 ) -> "tuple[Measured, pd.DataFrame, Mapping[str, Whole]]":
     """Return what was measured of a column by groups, the cells that these are of, and of each fine one which it is."""
     figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
@@ -118,21 +150,41 @@ def _measured(
 
     def by(way: Callable[[], Way]) -> "tuple[Measured, tuple[pd.DataFrame, Mapping[str, Whole]]]":
         """Return the means by one table, and its cells."""
-        tables, counted_together = dict[str, "pd.DataFrame"](), way()
-        for term, table in counted_together.tables.items():
+        tables, (of_terms, merged) = dict[str, "pd.DataFrame"](), way()
+        for term, table in of_terms.items():
             cells = table.to_pandas(date_as_object=False)
             if bins:
                 sums = [one for one in (figures.count, figures.total, figures.variance) if one in cells]
                 cells = joined(cells, bins, columns, (*sums, figures.error), counted.columns)
+            elif ranges is not None:
+                cells = _joined(cells, counted, columns, figures, merged[names[0]], ranges)
             cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
             _check_values(cells, figures.mean, column, names)
             tables[term] = cells if names else cells.assign(**{OF_ALL: column})
-        last = [*tables.values()][-1]
-        return means_of_groups(tables, heads, column, figures), (last, counted_together.merged)
+        last, groups = [*tables.values()][-1], {} if ranges is None else {names[0]: ranges}
+        return means_of_groups(tables, heads, column, figures), (last, {**merged, **groups})
 
     ways = ways_of(counted, names, column, as_category=value is not None)
     measured, (cells, merged) = best_of([partial(by, way) for way in ways])
     return measured, cells, merged
+
+
+def _joined(
+    cells: "pd.DataFrame", counted: Counted, columns: Sequence[str], figures: Names, merge: Whole, ranges: Whole
+) -> "pd.DataFrame":
+    """Join the cells of a number or a date that are in one range, whose bounds are theirs.
+
+    Shapes: ``merge`` and ``ranges``, the counted cell of each fine one and the range, [fine cells].
+    """
+    by, column = columns
+    of: Any = counted.values.columns[by]
+    places = {key: int(ranges[merge == at][0]) for at, key in enumerate(keys_of(of, merge))}
+    range_of = cells[by].astype(object).map(lambda key: places[str(key)])
+    for end in ("low", "high"):
+        if (name := apart(f"{by}_{end}", columns)) in cells:
+            in_range = cells.groupby(range_of)[name]
+            cells = cells.assign(**{name: range_of.map(in_range.min() if end == "low" else in_range.max())})
+    return in_ranges(cells, by, column, figures, of, merge, ranges)
 
 
 def _facts_of(run: Run) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmodels.clock import WRITTEN, clock_of, counted_time, has_seconds, time_of_day
 from dpmodels.errors import Unsuitable, near
-from dpmodels.groups_in_words import EDGES, grouped
+from dpmodels.groups_in_words import EACH, EDGES, grouped
 from dpmodels.plural import OF_CATEGORIES
 from dpmodels.report.groups.rates import YES
 from tasks.stages.bands import BANDS, VALUE, Bands
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 Groups = str | Sequence[str] | Mapping[str, object] | None
 """What makes groups: columns, or a dictionary that says of each into which ranges its numbers or dates are joined, or
-which of its categories."""
+which of its categories; None leaves each value that is counted by itself."""
+RANGES = "ranges"
+"""What numbers and dates are joined to where nothing is said: the ranges of a report."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOST_BINS = 1000
 LEAST = 1e-300
@@ -30,20 +32,22 @@ LEAST = 1e-300
 NULL = "null"
 
 
-def columns_and_bins(by: Groups) -> tuple[list[Any], dict[str, Any]]:
-    """Return the columns that make groups, and of those that are joined to ranges their edges, or a width.
+def columns_and_bins(by: Groups) -> tuple[list[Any], dict[str, Any], bool]:
+    """Return the columns that make groups, of those that are joined their edges, or a width, and whether one is alone
+    of which nothing is said.
 
     Raises:
         Unsuitable: these are none.
     """
     if isinstance(by, Mapping):
-        check_bins(bins := {name: edges for name, edges in by.items() if edges is not None})
-        return list(by), bins
-    return [by] if isinstance(by, str) else list(by or ()), {}
+        check_bins(bins := {name: edges for name, edges in by.items() if edges not in (None, RANGES)})
+        return list(by), bins, [*by.values()] == [RANGES]
+    names = [by] if isinstance(by, str) else list(by or ())
+    return names, {}, len(names) == 1
 
 
 def groups_of(words: Sequence[str]) -> dict[str, object]:
-    """Read groups as they are typed: a column, and of numbers or dates behind ``=`` edges or a width.
+    """Read groups as they are typed: a column, and of numbers or dates behind ``=`` edges, a width or ``each``.
 
     Raises:
         Unsuitable: a column is named twice, or what stands behind ``=`` is no number and no list.
@@ -58,7 +62,7 @@ def groups_of(words: Sequence[str]) -> dict[str, object]:
         column = name if sign else word
         if column in groups:
             raise Unsuitable(f"name {column} once among the groups")
-        groups[column] = _edges_in(word, text) if sign else None
+        groups[column] = (None if text == EACH else _edges_in(word, text)) if sign else RANGES
     return groups
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -11,6 +12,7 @@ from dpmodels.authoring.documents.formulas import with_formulas
 from dpmodels.authoring.documents.tariffs import states_of, tariff_in
 from dpmodels.authoring.draft import PublicFacts, draft
 from dpmodels.authoring.facts import Facts
+from dpmodels.authoring.file_types import opened
 
 
 def test_what_a_person_says_of_text_stands_beside_what_a_code_book_says(tmp_path: Path) -> None:
@@ -71,6 +73,31 @@ def test_amounts_that_are_text_in_a_frame_are_numbers_whose_form_is_asked_for(tm
     assert "is text in the data, and an amount by its description" in text
     again = nacre.draft_schema(frame, name="a", document=tmp_path / "b.md", text={"currency": "£", "decimal": "."})
     assert "is text in the data" not in again
+
+
+@pytest.mark.parametrize(("words", "sign"), [("pounds", "£"), ("in US dollars", "$"), ("euros", "€"), ("price", "£")])
+def test_the_form_of_amounts_that_are_text_has_the_sign_of_the_currency_in_words(words: str, sign: str) -> None:
+    paid = {"fee": Facts(description=f"{words}, 0 to 20", money=True, kind="number")}
+    (remark,) = opened({"fee": pa.string(), "age": pa.int64()}, None, paid)[1]
+    assert f"text: {{decimal: '.', thousands: ',', currency: {sign}}}" in remark
+
+
+@pytest.mark.parametrize(
+    ("words", "formula"),
+    [
+        ("0.15 a minute, the first 30 free", "max(minutes - 30, 0) * 0.15"),
+        ("pounds; 0.15 per minute, first 30 minutes are free", "max(minutes - 30, 0) * 0.15"),
+        ("0,15 je Minute, die ersten 30 frei", "max(minutes - 30, 0) * 0.15"),
+        ("0.15 par minute, les 30 premières gratuites", "max(minutes - 30, 0) * 0.15"),
+        ("0.15 a minute, the first 30 free, the first 10 free", ""),
+        ("0.15 a minute, the first 30 cost 2", ""),
+        ("2 a minute", "minutes * 2"),
+        ("0.15 a mile, the first 30 free", ""),
+    ],
+)
+def test_a_price_by_the_piece_may_leave_the_first_ones_free(words: str, formula: str) -> None:
+    columns = {"ride_fee": Facts(description=words), "minutes": Facts(kind="integer")}
+    assert tariff_in("ride_fee", columns, states_of(columns)) == formula
 
 
 @pytest.mark.parametrize(

@@ -504,6 +504,34 @@ def test_without_a_target_a_pair_is_added_up_over_neither_of_its_columns(tmp_pat
     assert len(pairs) == 10 and all(pair.over([name]) is None for pair in pairs for name in pair.names)
 
 
+@pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+def test_a_number_makes_the_groups_of_the_report_unless_each_counted_value_is_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    persons = rng.integers(1, 48, 9000)
+    frame = pd.DataFrame({"persons": persons, "price": (10 * persons + rng.normal(0, 20, 9000)).clip(0, 600).round()})
+    columns = {
+        "persons": {"type": "integer", "min": 1, "max": 48},
+        "price": {"type": "integer", "min": 0, "max": 600},
+    }
+    schema = {"name": "stays", "columns": columns, "workload": [{"columns": ["price", "persons"]}]}
+    home = tmp_path / "home"
+    made = nacre.synthesize(frame, schema, epsilon=4, delta=1e-5, home=home, rows=50, internal_report=False)
+    before = charges(home)
+    (stated,) = (one for one in made.report.facts["groups"] if (one["column"], one["by"]) == ("price", "persons"))
+    means, each = nacre.means(made, "price", by="persons"), nacre.means(made, "price", by={"persons": None})
+    assert means.persons.tolist() == [label for group in stated["groups"] for label in group["labels"]]
+    assert means["mean"].tolist() == pytest.approx([group["released"] for group in stated["groups"]], rel=1e-3)
+    assert 4 < len(means) < 10 < len(each) and means.persons_high.tolist()[:-1] < means.persons_low.tolist()[1:]
+    assert (means.persons_low[0], means.persons_high.iloc[-1]) == (1, 48)
+    (note,) = means.attrs["notes"]
+    assert "as in a report; `by={'persons': None}` has each by itself" in note and "notes" not in each.attrs
+    code, out, err = run_cli("means", made.run, "price", "--by", "persons", "--home", home, "--json")
+    assert code == 0 and [row["persons"] for row in json.loads(out)] == means.persons.tolist()
+    assert "`--by persons=each` has each by itself" in err
+    code, out, err = run_cli("means", made.run, "price", "--by", "persons=each", "--home", home, "--json")
+    assert code == 0 and len(json.loads(out)) == len(each) and "each by itself" not in err and charges(home) == before
+
+
 def test_a_figure_makes_way_for_a_column_of_its_name(tmp_path):
     data, schema, _ = write_clinic(tmp_path)
     table = pq.read_table(data)

@@ -177,9 +177,10 @@ def test_how_a_run_goes_on_is_said_once_it_has_something_to_go_on_with(tmp_path:
     write_clinic(tmp_path, rows=60)
     if refused_for:
         pq.write_table(make_table(60).slice(0, 0), tmp_path / "clinic.parquet")
-    said = run_cli(*synthesize_words(tmp_path, rows=20))[2]
+    _, out, said = run_cli(*synthesize_words(tmp_path, rows=20))
     assert ("if it is interrupted: nacre resume" in said) == (not refused_for)
     assert ("a new ledger begins" in said) == (not refused_for)
+    assert ("account: clinic was opened by this run, with its budget as the cap" in out) == (not refused_for)
 
 
 def test_a_run_has_begun_before_it_is_charged_and_after_its_rows_were_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import nacre
-from dpmodels.errors import BudgetExhausted, PaidUnfinished, PathTaken
+from dpmodels.errors import BudgetExhausted, PaidBefore, PaidUnfinished, PathTaken
 from dpmodels.ledger.ledger import Ledger
 from flows import synthesize as flow
 from flows.config import SynthesizeConfig
@@ -66,14 +66,18 @@ def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_released_before_is_named_before_it_is_charged_again(tmp_path: Path) -> None:
     home, words = opened(tmp_path, cap=9), synthesize_words(tmp_path)
     assert "the same plan" not in run_cli(*words)[2]
-    run = only_run(tmp_path)
+    run, spent = only_run(tmp_path), charges(home)
     said = (
         f"run {run} of account clinic has released the same plan; a second charge tells more of everybody in the data"
     )
     code, _, err = run_cli(*words, "--out", tmp_path / "second")
-    assert code == 0 and f"{said}, and adds up: epsilon=1 is spent, with it epsilon=1.4" in err
+    assert code == 1 and f"{said}, and adds up: epsilon=1 is spent, with it epsilon=1.4" in err, err
     free = f"`nacre sample {run} --rows ROWS --out FILE --home {home}`"
-    assert f"of the cap of 9; to draw more rows from it, for nothing: {free}" in err
+    assert (
+        f"of the cap of 9; to draw more rows from it, for nothing: {free}; nothing was charged now. --again REASON"
+        in err
+    )
+    assert charges(home) == spent and only_run(tmp_path) == run and not (tmp_path / "second").exists()
     for other in ("--target-epsilon", 2), ("--data-set-again", ""), ("--again", "for another team"):
         if other[0].startswith("--data"):
             shutil.copy(tmp_path / "clinic.parquet", tmp_path / "other.parquet")
@@ -105,7 +109,25 @@ def test_whoever_sees_the_warning_is_asked_before_the_charge(
     assert (code == 0) == agreed and charges(home) == before * (1 + agreed)
     assert run_cli(*words, "--out", tmp_path / "third", "--again", "for another team")[0] == 0 and len(asked_of) == 1
     monkeypatch.setattr("flows.command_line.console._is_terminal", lambda stream: stream is sys.stdout)
-    assert run_cli(*words, "--out", tmp_path / "fourth")[0] == 0 and len(asked_of) == 1  # nobody types there
+    assert run_cli(*words, "--out", tmp_path / "fourth")[0] == 1 and len(asked_of) == 1  # nobody types there
+
+
+def test_other_rows_in_the_same_file_are_charged_with_a_warning(tmp_path: Path) -> None:
+    home, words = opened(tmp_path, cap=9), synthesize_words(tmp_path)
+    assert run_cli(*words)[0] == 0
+    before, run = charges(home), only_run(tmp_path)
+    pq.write_table(make_table(61), tmp_path / "clinic.parquet")  # as a night does that writes its rows over the last
+    code, _, err = run_cli(*words, "--out", tmp_path / "second")
+    assert code == 0 and f"warning: run {run} of account clinic has released the same plan" in err, err
+    assert charges(home) == [*before, *before]
+
+
+def test_rows_that_nobody_remembers_are_warned_of_and_not_refused(tmp_path: Path) -> None:
+    home, words = opened(tmp_path, cap=9), synthesize_words(tmp_path)
+    assert run_cli(*words)[0] == 0
+    shutil.rmtree(home / "sensitive" / only_run(tmp_path))
+    code, _, err = run_cli(*words, "--out", tmp_path / "second")
+    assert code == 0 and "has released the same plan" in err, err
 
 
 def again(warned: list[warnings.WarningMessage]) -> list[warnings.WarningMessage]:
@@ -114,50 +136,44 @@ def again(warned: list[warnings.WarningMessage]) -> list[warnings.WarningMessage
 
 
 @pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
-@pytest.mark.parametrize("rows", [60, 61])
-def test_python_warns_of_it_before_the_charge(tmp_path: Path, capfd, rows: int) -> None:
-    home, model = opened(tmp_path), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+@pytest.mark.parametrize("data", ["frame", "file", "frame, then file", "file, then frame"])
+def test_python_refuses_the_same_rows_and_plan_unless_it_is_told_why(tmp_path: Path, capfd, data: str) -> None:
+    home, model = opened(tmp_path, cap=9), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+    given = {"frame": make_table(60), "file": tmp_path / "clinic.parquet"}
+    first, _, second = data.partition(", then ")
 
-    def synthesize() -> str:
-        terms = dict(epsilon=1, delta=1e-5, home=home, **model)
-        return nacre.synthesize(make_table(rows), tmp_path / "clinic.yaml", **terms).run
+    def synthesize(what: str, **again: str) -> str:
+        terms = dict(epsilon=1, delta=1e-5, home=home, **model, **again)
+        return nacre.synthesize(given[what], tmp_path / "clinic.yaml", **terms).run
 
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        run = synthesize()
-    assert again(warned) == []
-    before = charges(home)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", nacre.ReleaseWarning)
-        with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; a"):
-            synthesize()
-    assert charges(home) == before and only_run(tmp_path) == run  # a filter stops it, and leaves nothing behind
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        synthesize()
-    (warning,) = again(warned)
-    assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
-    assert nacre.ReleaseWarning.__module__ == "nacre"  # as a filter and a script name it
-    assert warning.filename == __file__ and f"`nacre.sample({run!r}, ROWS, home='" in str(warning.message)
-    assert "has released the same plan" not in capfd.readouterr().err and charges(home) == [*before, *before]
+    run, before = synthesize(first), charges(home)
+    with refused(
+        PaidBefore, "nothing was charged now. `again=REASON` charges again", run=run, account="clinic"
+    ) as refusal:
+        synthesize(second or first)
+    assert f"`nacre.sample({run!r}, ROWS, home='" in str(refusal.value)
+    assert charges(home) == before and only_run(tmp_path) == run  # it leaves nothing behind
+    synthesize(second or first, again="for another team")
+    assert charges(home) == [*before, *before] and "has released the same plan" not in capfd.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
-@pytest.mark.parametrize("first", ["file", "frame"])
-def test_a_frame_may_be_the_rows_of_a_file_so_both_are_warned_of(tmp_path: Path, first: str) -> None:
-    home, model = opened(tmp_path, cap=9), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
+def test_python_warns_before_it_charges_the_same_plan_of_other_rows(tmp_path: Path) -> None:
+    home, model = opened(tmp_path), yaml.safe_load((tmp_path / "config.yaml").read_text())["model"]
     terms = dict(epsilon=1, delta=1e-5, home=home, **model)
-    data: list[object] = [tmp_path / "clinic.parquet", make_table(60)]
-    before, after = data if first == "file" else data[::-1]
-    run = nacre.synthesize(before, tmp_path / "clinic.yaml", **terms).run
-    spent = charges(home)
+    run, before = nacre.synthesize(make_table(60), tmp_path / "clinic.yaml", **terms).run, charges(home)
     with warnings.catch_warnings():
         warnings.simplefilter("error", nacre.ReleaseWarning)
         with pytest.raises(nacre.ReleaseWarning, match=f"run {run} of account clinic has released the same plan; a"):
-            nacre.synthesize(after, tmp_path / "clinic.yaml", **terms)
-        with pytest.raises(nacre.ReleaseWarning, match="stands out"):  # of another plan nothing is said before
-            nacre.synthesize(after, tmp_path / "clinic.yaml", **terms | {"epsilon": 2})
-    assert len(charges(home)) == 2 * len(spent)
+            nacre.synthesize(make_table(61), tmp_path / "clinic.yaml", **terms)
+    assert charges(home) == before and only_run(tmp_path) == run  # a filter stops it, and leaves nothing behind
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        nacre.synthesize(make_table(61), tmp_path / "clinic.yaml", **terms)
+    (warning,) = again(warned)
+    assert issubclass(nacre.ReleaseWarning, UserWarning) and warning.category is nacre.ReleaseWarning
+    assert nacre.ReleaseWarning.__module__ == "nacre"  # as a filter and a script name it
+    assert warning.filename == __file__ and charges(home) == [*before, *before]
 
 
 @pytest.mark.parametrize("moment", ["sanitize: drawing", "train", "publish"])
@@ -173,7 +189,7 @@ def test_the_same_command_after_a_kill_names_the_run_that_is_paid_for(tmp_path: 
     assert charges(home) == before and only_run(tmp_path) == run
     assert run_cli("resume", run, "--home", home, "--no-prefect")[0] == 0
     shutil.move(tmp_path / "out", tmp_path / "delivered")  # what was handed over is finished, wherever it lies now
-    assert run_cli(*synthesize_words(tmp_path))[0] == 0
+    assert run_cli(*synthesize_words(tmp_path), "--again", "for another team")[0] == 0
 
 
 def test_whoever_wants_to_be_charged_again_says_why_for_good(cut_off: Path) -> None:

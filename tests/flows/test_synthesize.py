@@ -100,7 +100,7 @@ def test_a_named_account_must_be_open_and_pays_until_its_cap(clinic):
     opened = ("--schema", clinic / "clinic.yaml", "--epsilon", 1.5, "--delta", 1e-5, "--home", home)
     assert run_cli("ledger", "open", "study", *opened)[0] == 0
     for number, expected in enumerate((0, 0, 1)):  # 1 and 1 compose to 1.46, a third does not fit
-        words = synthesize_words(clinic, account="study", out=clinic / f"out-{number}")
+        words = synthesize_words(clinic, account="study", out=clinic / f"out-{number}", again="for a test")
         assert run_cli(*words)[0] == expected
     assert charges(home).count("commit") == 2
     code, out, _ = run_cli("ledger", "show", "study", "--home", home)

@@ -49,6 +49,21 @@ def test_a_tree_that_was_loaded_opens_one_too(tmp_path: Path) -> None:
     assert (account.dataset, account.cap.unit) == ("shop", tree.unit)
 
 
+@pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+def test_that_a_ledger_is_new_is_said_before_the_charge_as_on_the_command_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = "name: visits\ncolumns: {sick: {type: boolean}, old: {type: boolean}}\n"
+    rows = pd.DataFrame({"sick": [True, False] * 40, "old": [False] * 80})
+    terms = dict(delta=1e-5, home=tmp_path / "home", rows=20, internal_report=False)
+    nacre.ledger(tmp_path / "other").open_account(schema, epsilon=3, delta=1e-5)
+    nacre.synthesize(rows, schema, epsilon=1, delta=1e-5, home=tmp_path / "other", rows=20, internal_report=False)
+    assert "a new ledger begins" not in caplog.text
+    made = nacre.synthesize(rows, schema, epsilon=1, **terms)
+    assert f"a new ledger begins in {tmp_path / 'home' / 'ledger.sqlite'}: it knows nothing of" in caplog.text
+    assert "opened with this budget as its cap" in made.opened
+
+
 @pytest.mark.parametrize(
     "terms",
     [

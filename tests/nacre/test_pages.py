@@ -267,7 +267,7 @@ def sentences(answer: str) -> int:
 def test_each_question_is_answered_by_one_command_of_nacre_and_a_link() -> None:
     text = (ROOT / "docs" / "how-do-i.md").read_text()
     asked = re.split(r"^\*\*(\d+)\. How do I .*\?\*\*$", text, flags=re.MULTILINE)
-    assert asked[1::2] == [str(number) for number in range(1, 41)]
+    assert asked[1::2] == [str(number) for number in range(1, 42)]
     answers = [answer.partition("\n## ")[0] for answer in asked[2::2]]
     assert all(len(re.findall(r"^    nacre ", answer, re.MULTILINE)) == 1 for answer in answers)
     assert all("](" in answer and sentences(answer) <= 3 for answer in answers)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nacre import NacreError
-from tasks.stages.ranges import _limits, check_bins, groups_of, joined, with_shares
+from tasks.stages.ranges import RANGES, _limits, check_bins, columns_and_bins, groups_of, joined, with_shares
 
 
 @pytest.mark.parametrize("edges", [1e-320, 10**400, 0, True, {0: 1, 1: 2}, {1, 2}, "ab", [1, 1]])
@@ -75,3 +75,11 @@ def test_categories_that_cannot_be_joined_are_named(groups: Any, words: str) -> 
     with pytest.raises(NacreError, match=words):
         check_bins({"ward": groups})
         joined(cells, {"ward": groups}, ["ward"], ("count", "error"))
+
+
+def test_a_number_alone_is_joined_to_ranges_unless_each_value_is_asked_for() -> None:
+    assert columns_and_bins(groups_of(["age"])) == columns_and_bins("age") == (["age"], {}, True)
+    assert columns_and_bins(groups_of(["age=each"])) == columns_and_bins({"age": None}) == (["age"], {}, False)
+    assert columns_and_bins(groups_of(["age", "ward"])) == (["age", "ward"], {}, False)
+    assert columns_and_bins({"age": RANGES}) == (["age"], {}, True)
+    assert columns_and_bins(groups_of(["age=10"])) == (["age"], {"age": 10.0}, False)

@@ -12,8 +12,9 @@ from dpmodels.contract.derivation.tariff import written_table
 SENTENCE = re.compile(r"[;\n]|[.!](?:\s|$)|\s[–—]\s")
 PRICE = r"(?P<price>\d+(?:[.,]\d{1,2})?)\s*(?:[€$£]|euros?|eur|cents?|dollars?|francs?|chf)?"
 EACH = re.compile(
-    rf"(?:[^\W\d]+:\s+)?{PRICE}\s+(?:for (?:each|every)|per|each|je|pro|für jede[nrs]?|pour chaque|par|por cada|por)"
-    r"\s+(?P<piece>\w+)(?:\s+(?:and|und|et|y)\s+(?P<second>\w+))?"
+    rf"(?:[^\W\d]+:\s+)?{PRICE}\s+"
+    r"(?:for (?:each|every)|per|an?|each|je|pro|für jede[nrs]?|pour chaque|par|por cada|por)\s+(?P<piece>\w+)"
+    r"(?:\s+(?:and|und|et|y)\s+(?P<second>\w+))?"
     r"(?:\s+(?:with|if|when|mit|bei|wenn|avec|si|con)\s+(?P<state>.+))?",
     re.IGNORECASE,
 )
@@ -22,6 +23,12 @@ BUT = re.compile(
     r"(?P<state>.+)",
     re.IGNORECASE,
 )
+FREE = re.compile(
+    r"(?:and |und |et )?(?:the |die |les )?(?:first|ersten|(?=\d+ premi))\s*(?P<free>\d+)(?: premi\w+)?(?:\s\w+){0,2}\s"
+    r"(?:free|included|frei|gratis|gratuit\w*)",
+    re.IGNORECASE,
+)
+"""So many pieces that cost nothing, as in `0.15 a minute, the first 30 free`."""
 ELSE = re.compile(rf"(?:else|otherwise|sonst|sinon|si no)\s*:?\s+{PRICE}", re.IGNORECASE)
 BY_VALUE = (
     re.compile(r"(?:^|[,;:(]\s*)([^\W\d](?:[\w -]*[^\W_])?)\s*[:=]?\s+(\d+(?:[.,]\d+)?)(?=\s*(?:[,;.)]|$))"),
@@ -56,9 +63,12 @@ def tariff_in(column: str, columns: Columns, states: States, nights: str = "") -
         pieces = [_counted(word, column, columns) or (nights if NIGHTS.fullmatch(word) else "") for word in words]
         if match is None or not all(pieces) or len({*pieces}) < len(pieces):
             continue
-        table = _prices(match, others, column, columns, states)
+        free = [one["free"] for part in others if (one := FREE.fullmatch(part))]
+        rest = [part for part in others if not FREE.fullmatch(part)]
+        table = _prices(match, rest, column, columns, states) if len(free) <= (len(pieces) == 1) else ""
         if table:
-            return f"{' * '.join(pieces)} * {table}"
+            charged = [f"max({pieces[0]} - {free[0]}, 0)"] if free else pieces
+            return f"{' * '.join(charged)} * {table}"
     return _number_by_value(column, columns)
 
 
