@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from dpmodels.escapes import escaped
 from dpmodels.pages.advice import meaning_of, meanings_of
 
-LAYOUT = 25
+LAYOUT = 26
 """Raise this whenever a template or a renderer makes other bytes of the same facts: ``nacre verify`` compares pages of
 this layout with what it makes itself, and leaves others alone (tests/hand_off/test_pages.py)."""
 ROUNDED = 1e-9

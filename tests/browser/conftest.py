@@ -110,7 +110,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     written = {
         "table": render(facts_of(nacre, make_records(3000), make_records(3000, seed=1))),
         "every kind": render(
-            every_kind(), unchecked(json.loads((GOLDEN / "LAYOUT-25" / "laid-out" / CARD).read_text()), "")
+            every_kind(), unchecked(json.loads((GOLDEN / "LAYOUT-26" / "laid-out" / CARD).read_text()), "")
         ),
         "images": render(facts_of(images, pictures.make_records(300), pictures.make_records(300, seed=1), shapes)),
         "images in color": render(facts_of(photos, colors.make_records(300), colors.make_records(300, 1), sky)),

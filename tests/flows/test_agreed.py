@@ -30,7 +30,7 @@ def first_words(out: str) -> str:
 
 @pytest.fixture
 def hand_off(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(GOLDEN / "LAYOUT-25" / "users", tmp_path / "hand-off"))
+    return Path(shutil.copytree(GOLDEN / "LAYOUT-26" / "users", tmp_path / "hand-off"))
 
 
 def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees_who_and_when(
@@ -120,7 +120,7 @@ def test_a_maker_who_is_the_officer_as_well_is_remarked(tmp_path: Path, hand_off
 
 
 def test_who_approved_the_charge_signs_that_the_files_may_leave_and_nobody_else(tmp_path: Path, hand_off: Path) -> None:
-    approved = Path(shutil.copytree(GOLDEN / "LAYOUT-25" / "laid-out", tmp_path / "approved"))
+    approved = Path(shutil.copytree(GOLDEN / "LAYOUT-26" / "laid-out", tmp_path / "approved"))
     key, _ = write_key(tmp_path / "eve.pem")
     code, out, err = run_cli("approve", approved, "--key", key)  # refused before it shows what is to be signed
     assert (

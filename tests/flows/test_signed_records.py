@@ -11,7 +11,7 @@ from dpmodels.hand_off.signature import sign_manifest
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.support import run_cli, write_key
 
-HAND_OFF = GOLDEN / "LAYOUT-25" / "laid-out"
+HAND_OFF = GOLDEN / "LAYOUT-26" / "laid-out"
 ANSWERS = ("--curator", "City of Ghent", "--region", "Belgium", "--why", "See the DPIA", "--use", "To plan beds")
 
 
@@ -98,7 +98,7 @@ def test_the_key_that_is_named_must_have_signed_both(tmp_path: Path, records: Pa
 
 
 def test_records_are_of_one_hand_off_and_a_link_among_them_is_not_read(tmp_path: Path, records: Path) -> None:
-    code, _, err = run_cli("verify", GOLDEN / "LAYOUT-25" / "users", "--records", records)
+    code, _, err = run_cli("verify", GOLDEN / "LAYOUT-26" / "users", "--records", records)
     assert code == 1 and "is of another hand-off" in err
     record = yaml_of(records)
     record.rename(tmp_path / "elsewhere.yaml")

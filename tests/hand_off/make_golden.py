@@ -385,6 +385,15 @@ SHAPES: dict[str, dict[str, Callable[[Path], Path]]] = {
         "targeted": targeted,
         "derived": derived,
     },
+    "LAYOUT-26": {
+        "laid-out": declared,
+        "users": of_users,
+        "embedded": embedded,
+        "federation": federation,
+        "discovered": discovered,
+        "targeted": targeted,
+        "derived": derived,
+    },
 }
 """A manifest with a charged report is beside the golden releases, and FORMAT-9, without a price, is made no more.
 What is made now is of the newest format."""

@@ -38,9 +38,9 @@ from tests.kit.manifests import UNCHARGED, facts, forged, rewritten, write_manif
 from tests.kit.support import write_key
 
 Json = dict[str, Any]
-TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-25" / name for name in ("laid-out", "users", "embedded"))
-TARGETED, DERIVED = GOLDEN / "LAYOUT-25" / "targeted", GOLDEN / "LAYOUT-25" / "derived"
-FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-25" / "discovered"
+TABLE, USERS, EMBEDDED = (GOLDEN / "LAYOUT-26" / name for name in ("laid-out", "users", "embedded"))
+TARGETED, DERIVED = GOLDEN / "LAYOUT-26" / "targeted", GOLDEN / "LAYOUT-26" / "derived"
+FEDERATION, SCORED = GOLDEN / "FORMAT-7" / "laid-out-federation", GOLDEN / "LAYOUT-26" / "discovered"
 ELSE = "report.json says something else than manifest.json and schema.yaml make of"
 OTHER_CAUTIONS = "the cautions in manifest.json are not those of its price, unit and trust"
 SIGNED = GOLDEN / "FORMAT-10" / "approved-clients"
@@ -110,7 +110,7 @@ def test_a_report_that_says_another_price_than_the_manifest_is_a_fault(
 
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_report_whose_hashes_are_no_map_is_a_fault(tmp_path: Path, charged: bool) -> None:
-    golden = GOLDEN / "LAYOUT-25" / "laid-out" if charged else UNCHARGED
+    golden = GOLDEN / "LAYOUT-26" / "laid-out" if charged else UNCHARGED
 
     def without_hashes(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "hashes": ""}).encode()
@@ -547,7 +547,7 @@ def test_an_old_approval_does_not_cover_a_federation(tmp_path: Path, family: boo
     assert "Dana" not in found.approved and any("approv" in fault for fault in found.faults)
 
 
-DECLARED = GOLDEN / "LAYOUT-25" / "laid-out"
+DECLARED = GOLDEN / "LAYOUT-26" / "laid-out"
 ANOTHER_PRICE = "the officer signed for another unit, target, noise or schema than the manifest has"
 
 

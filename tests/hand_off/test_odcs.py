@@ -23,7 +23,7 @@ from tests.hand_off.make_golden import GOLDEN
 from tests.kit.datacontract import PROGRAM, failures, run
 from tests.kit.manifests import facts, rewritten, write_manifest
 
-WITH = [GOLDEN / "LAYOUT-25" / name for name in ("laid-out", "users")]
+WITH = [GOLDEN / "LAYOUT-26" / name for name in ("laid-out", "users")]
 WITHOUT = GOLDEN / "LAYOUT-7" / "laid-out"
 WIDE = Schema.model_validate(
     yaml.safe_load(

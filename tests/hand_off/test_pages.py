@@ -21,6 +21,7 @@ from tests.kit.manifests import facts, rewritten, write_manifest
 from tests.kit.support import run_cli, write_key
 
 LAYOUTS = (
+    "LAYOUT-26",
     "LAYOUT-25",
     "LAYOUT-24",
     "LAYOUT-23",

@@ -27,7 +27,7 @@ from tests.kit.manifests import Json, forged, rewritten
 from tests.kit.support import make_schema
 
 FEDERATION = GOLDEN / "FORMAT-7" / "laid-out-federation"
-NEWEST, PART = GOLDEN / "LAYOUT-25" / "laid-out", "synthetic/part-00000.parquet"
+NEWEST, PART = GOLDEN / "LAYOUT-26" / "laid-out", "synthetic/part-00000.parquet"
 FIGURES = "report.json has figures that no release has: "
 
 
@@ -152,7 +152,7 @@ def test_figures_that_no_release_has_are_a_fault(
     ],
 )
 def test_rates_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
-    golden = GOLDEN / "LAYOUT-25" / "targeted"
+    golden = GOLDEN / "LAYOUT-26" / "targeted"
     found = faults(tmp_path, lambda _, report, __: change(report["rates"]["columns"][0]), golden)
     assert len(found) == 1 and found[0].endswith(" rates"), found
 
@@ -163,7 +163,7 @@ def test_rates_that_were_asked_for_are_held_to_what_others_are(tmp_path: Path, w
         (rates,) = report["asked_rates"][0]["columns"]
         rates["within"] = [within] * len(rates["within"])
 
-    found = faults(tmp_path, change, GOLDEN / "LAYOUT-25" / "derived")
+    found = faults(tmp_path, change, GOLDEN / "LAYOUT-26" / "derived")
     assert len(found) == 1 and found[0].endswith(" asked_rates"), found
 
 
@@ -186,7 +186,7 @@ def test_rates_that_were_asked_for_are_held_to_what_others_are(tmp_path: Path, w
     ],
 )
 def test_means_by_groups_that_no_release_has_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
-    golden = GOLDEN / "LAYOUT-25" / "derived"
+    golden = GOLDEN / "LAYOUT-26" / "derived"
     found = faults(tmp_path, lambda _, report, __: change(report["groups"]), golden)
     assert len(found) == 1 and found[0].endswith(" groups"), found
 
@@ -197,7 +197,7 @@ def test_means_by_groups_that_do_not_make_the_mean_of_all_rows_are_a_fault(tmp_p
         for group in of_dose["groups"]:  # beyond noise, and within what a dose may be
             group["released"] *= 1.2
 
-    assert faults(tmp_path, change, GOLDEN / "LAYOUT-25" / "derived") == [f"{FIGURES}{NO_SUM}"]
+    assert faults(tmp_path, change, GOLDEN / "LAYOUT-26" / "derived") == [f"{FIGURES}{NO_SUM}"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_means_by_groups_that_do_not_make_the_mean_of_all_rows_are_a_fault(tmp_p
     ],
 )
 def test_relations_that_no_release_shows_are_a_fault(tmp_path: Path, change: Callable[[Json], object]) -> None:
-    golden = GOLDEN / "LAYOUT-25" / "targeted"
+    golden = GOLDEN / "LAYOUT-26" / "targeted"
     found = faults(tmp_path, lambda _, report, __: change(report["pairs"]), golden)
     assert found == [f"{FIGURES}pairs"] or found == [f"{FIGURES}pairs, rates"], found
 
@@ -230,7 +230,7 @@ def test_relations_that_no_release_shows_are_a_fault(tmp_path: Path, change: Cal
 def test_shares_of_two_columns_that_no_release_has_are_a_fault(
     tmp_path: Path, change: Callable[[Json], object]
 ) -> None:
-    golden = GOLDEN / "LAYOUT-25" / "users"
+    golden = GOLDEN / "LAYOUT-26" / "users"
     found = faults(tmp_path, lambda _, report, __: change(report["pairs"]["tables"][0]), golden)
     assert found == [f"{FIGURES}pairs"]
 
@@ -244,7 +244,7 @@ def test_a_table_of_two_columns_that_cannot_be_drawn_is_a_fault(tmp_path: Path, 
         report["pairs"]["tables"][0].update(change)
         return json.dumps(report).encode()
 
-    golden = GOLDEN / "LAYOUT-25" / "users"
+    golden = GOLDEN / "LAYOUT-26" / "users"
     found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
     assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
 
@@ -268,7 +268,7 @@ def test_rates_that_cannot_be_drawn_are_a_fault(tmp_path: Path, change: Json) ->
         (rates if change.keys() & rates.keys() else rates["columns"][0]).update(change)
         return json.dumps(report).encode()
 
-    golden = GOLDEN / "LAYOUT-25" / "targeted"
+    golden = GOLDEN / "LAYOUT-26" / "targeted"
     found = verify_hand_off(rewritten(golden, tmp_path / "own", "report.json", changed)).faults
     assert any("report.json" in one for one in found) and not any("rror" in one for one in found), found
 

@@ -65,7 +65,7 @@ def test_a_token_signs_a_hand_off_and_for_an_officer(
     monkeypatch.setenv(PASSPHRASE, PIN)
     check_signing_key(token)
     hand_off = tmp_path / "own"
-    shutil.copytree(GOLDEN / "LAYOUT-25" / "laid-out", hand_off)
+    shutil.copytree(GOLDEN / "LAYOUT-26" / "laid-out", hand_off)
     sign_manifest(hand_off, token, passphrase_of(token))
     assert verify_hand_off(hand_off, public).verdict == VERIFIED
     ledger = Ledger(tmp_path / "ledger.db")

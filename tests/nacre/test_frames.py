@@ -142,7 +142,7 @@ def test_a_hand_off_of_a_folder_knows_its_home_by_the_environment_or_as_given(ho
 
 
 def test_the_frame_of_columns_has_derived_ones_last():
-    frame = Report(GOLDEN / "LAYOUT-25" / "derived").columns.set_index("column")
+    frame = Report(GOLDEN / "LAYOUT-26" / "derived").columns.set_index("column")
     assert frame.index.tolist()[-3:] == ["decade", "weight", "letter"]
     assert frame.quantiles_within[["decade", "weight"]].between(0, 1).all() and np.isnan(frame.shares_within["decade"])
     assert 0 < frame.shares_within["letter"] < 1 and frame.distance_to_release[-3:].isna().all()

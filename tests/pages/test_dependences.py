@@ -10,7 +10,7 @@ from dpmodels.pages.figures.relations import likely_relations, relations
 from dpmodels.pages.page import percent
 from tests.hand_off.make_golden import GOLDEN
 
-REPORT = GOLDEN / "LAYOUT-25" / "targeted" / "report.json"
+REPORT = GOLDEN / "LAYOUT-26" / "targeted" / "report.json"
 
 
 def test_every_pair_that_noise_does_not_hide_has_a_color_in_both_pictures_and_a_line() -> None:

@@ -34,7 +34,7 @@ def text_of(page: str) -> str:
 
 def facts() -> dict[str, Any]:
     """Return the facts of a golden card."""
-    card: dict[str, Any] = json.loads((GOLDEN / "LAYOUT-25" / "laid-out" / CARD).read_text())
+    card: dict[str, Any] = json.loads((GOLDEN / "LAYOUT-26" / "laid-out" / CARD).read_text())
     return card
 
 
@@ -144,7 +144,7 @@ def test_a_column_that_follows_from_others_is_not_said_to_be_hidden() -> None:
         assert "so whoever has the files can reckon them: stay (from arrival and departure)." in said
     follows = "These are no columns of the files, but follow from columns that are: stay (from arrival and departure)."
     assert follows in answer(render_statement(card), 8)
-    report = json.loads((GOLDEN / "LAYOUT-25" / "laid-out" / "report.json").read_text())
+    report = json.loads((GOLDEN / "LAYOUT-26" / "laid-out" / "report.json").read_text())
     of_officer = text_of(render_report(report, card)).partition("For an officer")[2]
     assert "No column of the files, and it follows from columns that are: stay (from arrival" in of_officer
 

@@ -15,7 +15,7 @@ from dpmodels.pages.card_words import after_at_worst
 from dpmodels.pages.leaving import leaving, next_step
 from tests.hand_off.make_golden import GOLDEN
 
-FOLDER = GOLDEN / "LAYOUT-25" / "laid-out"
+FOLDER = GOLDEN / "LAYOUT-26" / "laid-out"
 PAGES = ("report.html", "statement.html", "data-sheet.html", "model-card.html")
 
 

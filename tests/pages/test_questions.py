@@ -28,7 +28,7 @@ from dpmodels.pages.report import render as render_report
 from flows.demo import STATEMENT
 from tests.hand_off.make_golden import GOLDEN, SHAPES
 
-NEWEST = "LAYOUT-25"
+NEWEST = "LAYOUT-26"
 EVERY = [GOLDEN / NEWEST / name for name in SHAPES[NEWEST]]
 MADE_EARLIER = [GOLDEN / "FORMAT-5" / name for name in ("card", "card-elsewhere", "card-embedded", "card-federation")]
 

@@ -15,7 +15,7 @@ from dpmodels.pages.multiples import pair_tables
 from dpmodels.report.within import drawn
 from tests.hand_off.make_golden import GOLDEN
 
-REPORT = GOLDEN / "LAYOUT-25" / "targeted" / "report.json"
+REPORT = GOLDEN / "LAYOUT-26" / "targeted" / "report.json"
 
 
 def without(name: str) -> dict[str, Any]:
