@@ -52,10 +52,12 @@ def asked_joint(contract: Any, columns: Mapping[str, Any]) -> list[dict[str, Any
 
     With each stands how many of the pairs of ``asked_names`` come before it.
     """
+    if not contract.workload:
+        return []
     target = contract.target if contract.classes > 1 else None
     numbers = [name for name in columns if is_amount(name, columns)][:MOST_BY]
     listed = list[dict[str, Any]]()
-    for at, tables in enumerate(contract.workload or ()):
+    for at, tables in enumerate(contract.workload):
         if tables.joint and {*tables.columns} <= columns.keys():
             before = _pairs(contract.workload[:at], numbers, target, columns)
             listed.append({"columns": [handed_over(name, columns) for name in tables.columns], "place": before})
