@@ -209,6 +209,12 @@ columns:
     assert rest["mean"].iloc[2] == rest["noise"].iloc[2] == 0 and (cost["noise"] < [4, 8, 12]).all()
 
 
+def test_a_column_of_words_has_no_ends_of_its_own_and_ends_a_table_that_it_is_looked_up_in() -> None:
+    inside, table = np.arange(3) == 2, "{'permanent': 1, 'fixed': 2, 'agency': 7}[contract]"
+    assert RULES.between("contract", "contract", inside) == (-np.inf, np.inf)
+    assert RULES.between(table, "contract", inside) == (7, 7)
+
+
 def test_what_a_rule_fixes_is_rounded_as_its_values_are() -> None:
     exact = _term([1.8981, 2.0, 3.0], [0.0, 1.0, 1.0], [10.0] * 3)
     columns = {**SCHEMA.columns, "base": SCHEMA.columns["base"].model_copy(update={"round": 1})}

@@ -76,7 +76,7 @@ class Rules:
         Shape: inside, which of the fine cells these are, [n].
         """
         known = self._known(names_in(formula), name, inside)
-        if not known:
+        if not known or _is_of_words(self.cut.get(formula)):
             return -np.inf, np.inf
         columns = {**self.columns, **known}
         low, high = reach(formula, columns)
@@ -208,14 +208,13 @@ def _span(column: Modelled, merge: Whole) -> tuple[Floats, Floats]:
 
 
 def _fixed(columns: Mapping[str, Modelled]) -> dict[str, float]:
-    ends = {
-        name: reach(name, columns) for name, one in columns.items() if not isinstance(one, Discrete) or _is_listed(one)
-    }
+    ends = {name: reach(name, columns) for name, one in columns.items() if not _is_of_words(one)}
     return {name: low for name, (low, high) in ends.items() if low == high}
 
 
-def _is_listed(column: Modelled) -> bool:
-    return isinstance(column, Discrete) and column.kind in ("integer", "number")
+def _is_of_words(column: Modelled | None) -> bool:
+    """Tell whether a column lists values that are no numbers, so that it is one of a formula in a table alone."""
+    return isinstance(column, Discrete) and column.kind not in ("integer", "number")
 
 
 def _set_by(one: Condition) -> Ends:
