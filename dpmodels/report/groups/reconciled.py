@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
-ROUNDING, EXACT = 1e-9, 1e-6
+ROUNDING, EXACT = 1e-9, 1e-4
 """Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
 
 
