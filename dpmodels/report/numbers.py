@@ -6,7 +6,7 @@ counts leave open; and how far the synthetic rows are from what the counts tell.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +63,7 @@ class Spread:
         noisy: the counts of the groups.
         synthetic: shares of the parts, and of the zeros, in the synthetic column. Shapes: [parts + 1].
         made: the mean of the synthetic column's values; None to take that of its parts.
+        known: the mean as all tables tell it together; None to take that of its counts.
     """
 
     edges: Floats
@@ -73,6 +74,7 @@ class Spread:
     ends: Ends
     synthetic: Floats
     made: float | None = None
+    known: float | None = None
 
     @classmethod
     def of(
@@ -203,7 +205,7 @@ class Spread:
 
     def mean(self) -> tuple[float, float]:
         """Return the mean that the counts tell, and the standard deviation of that of the synthetic column."""
-        mean = self.seen(self.means)
+        mean = self.seen(self.means) if self.known is None else self.known
         stddevs = self.shares * np.sqrt(self.spreads)
         for group, (tail, edges) in self.tails.items():
             stddevs[group] = self.shares[group] * math.hypot(tail.mean_stddev(edges), self.inside[group])
@@ -280,12 +282,15 @@ def _stddevs(edges: Floats, cell: Whole, within: Floats) -> Floats:
     return stddevs
 
 
-def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats, made: float | None = None) -> dict[str, Any]:
+def errors_of(
+    column: Modelled, noisy: Marginal, synthetic: Floats, made: float | None = None, known: float | None = None
+) -> dict[str, Any]:
     """Estimate mean and 99 % quantile of a number column, and the root mean squared error of the synthetic ones.
 
     Nothing is said of a column that has no numbers or too large ones, or whose values do not stand out of their noise.
 
-    ``made`` is the mean of the synthetic values, if it is known better than by their shares.
+    ``made`` is the mean of the synthetic values, if it is known better than by their shares; ``known`` that of the real
+    ones, if all tables tell it better than its counts.
 
     Shapes: synthetic [cells and states], the synthetic shares.
     """
@@ -296,7 +301,7 @@ def errors_of(column: Modelled, noisy: Marginal, synthetic: Floats, made: float 
     ends = noisy.ends or Ends(column, plain, np.ones(cells))
     zeros = (0.0, 0.0) if zero is None else (float(noisy.counts[cells + zero - 1]), noisy.stddev)
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = Spread.of(ends, synthetic[: cells + (zero is not None)], *zeros, made)
+        spread = replace(Spread.of(ends, synthetic[: cells + (zero is not None)], *zeros, made), known=known)
     if not spread.stands or not spread.synthetic.any():
         return {}
     with np.errstate(over="ignore", invalid="ignore"):  # beyond what a square can be, nothing is said

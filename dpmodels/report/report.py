@@ -7,6 +7,7 @@ Privacy: post-processing of what was released, the synthetic rows and public par
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ from dpmodels.report.fidelity import (
 )
 from dpmodels.report.groups.joint import asked_joint, joint_facts
 from dpmodels.report.groups.rates import asked_rates, rates_of
-from dpmodels.report.groups.reconciled import agreeing
-from dpmodels.report.groups.stated import asked_names, group_means
+from dpmodels.report.groups.reconciled import MeanOfAll
+from dpmodels.report.groups.stated import Known, asked_names, group_means, means_of_all
+from dpmodels.report.groups.wholes import agreeing
 from dpmodels.report.largest import counted_together, largest_cell
 from dpmodels.report.numbers import errors_of
 from dpmodels.report.pair import Pair
@@ -86,7 +88,12 @@ def summarise(
     pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
     named = named_pairs(weighed(line.contract), list(overview.modelled))
     together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
-    further = _derived(release, tally, first, columns, pairs if together else {}) | _asked(line.contract, overview)
+    asked, tables = _asked(line.contract, overview), _by_groups(release, first, together)
+    about = {"columns": columns, "pairs": together, **asked}
+    wholes = means_of_all(tables[0], about, tables[1]) if tables else {}
+    columns = _columns(line, marginals, tally, wholes) if wholes else columns
+    further = _derived(release, tally, first, columns, pairs if together else {}, wholes) | asked
+    further |= _together(wholes, [*columns, *further.get("derived", ())])
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -98,7 +105,7 @@ def summarise(
         **further,
         "pairs": together,
         **(rates := _rates(overview, measured, summed, release)),
-        **_groups(release, tally, first, {"columns": columns, "pairs": together, **further, **rates}),
+        **_groups(tables, tally, first, {"columns": columns, "pairs": together, **further, **rates}),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
@@ -112,12 +119,22 @@ def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
     return ({"asked": names} if names else {}) | ({"joint": joint} if joint else {})
 
 
-def _columns(line: Line, marginals: Marginals | None, tally: CellTally) -> list[dict[str, Any]]:
+def _together(wholes: Mapping[str, MeanOfAll], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """State which means of all rows are those that all tables tell together, each with its standard error."""
+    stated = {one["name"]: one["mean"]["estimate"] for one in columns if "mean" in one}
+    known = {name: [stated[name], float(f"{one.error:.3g}")] for name, one in wholes.items() if name in stated}
+    return {"wholes": known} if known else {}
+
+
+def _columns(
+    line: Line, marginals: Marginals | None, tally: CellTally, wholes: Mapping[str, MeanOfAll] = MappingProxyType({})
+) -> list[dict[str, Any]]:
     """Describe every column that was measured, in the order of the schema."""
     described = list[dict[str, Any]]()
     for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True):
         shares = cells / max(tally.rows, 1)
-        facts = column_facts(name, column, shares, marginals, line.measurement, tally.mean(name))
+        known = wholes[name].mean if name in wholes else None
+        facts = column_facts(name, column, shares, marginals, line.measurement, tally.mean(name), known)
         described.append(table_of_column(line.contract, name) | with_cut(facts, column, line))
     return described
 
@@ -161,8 +178,12 @@ def column_facts(
     marginals: Marginals | None,
     measurement: Mapping[str, Any],
     mean: float | None = None,
+    known: float | None = None,
 ) -> dict[str, Any]:
-    """Describe one column: its bins, the synthetic shares and mean, and the released ones where there are any."""
+    """Describe one column: its bins, the synthetic shares and mean, and the released ones where there are any.
+
+    ``mean`` is that of the synthetic values, and ``known`` that of the real ones as all tables tell it, if they do.
+    """
     bins = Bins.of(column)
     synthetic = bins.join(shares)
     facts: dict[str, Any] = {"name": name, "type": getattr(column, "type", ""), "labels": list(bins.labels)}
@@ -179,7 +200,7 @@ def column_facts(
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
     largest = largest_cell(column, noisy.counts, records)
     together = counted_together(column, noisy, records)
-    errors = errors_of(column, noisy, shares, mean)
+    errors = errors_of(column, noisy, shares, mean, known)
     figures = {
         "released": _round(released),
         "released_stddev": _round(released_stddev),
@@ -269,27 +290,45 @@ def _derived(
     first: Sequence[Any],
     columns: Sequence[dict[str, Any]],
     pairs: Mapping[Places, Pair],
+    wholes: Mapping[str, MeanOfAll],
 ) -> dict[str, Any]:
-    """Describe the columns of a table that follow from others, by the first synthetic rows; trees.py has others."""
+    """Describe the columns of a table that follow from others, by the first synthetic rows; trees.py has others.
+
+    Those of ``wholes`` have the mean that all tables tell together, with the error of the counts of their columns.
+    """
     contract = release.line.contract
     if not contract.is_table or not first or not (derived := table_of(contract).flat.derived):
         return {}
     records, weights = Records.concat(first), weights_of(contract, Records.concat(first))
     operands = {name for one in derived.values() if one.formula for name in one.operands}
-    mean_of = Counted(release, operands).mean if operands and pairs and weights is None else None
+    counted = Counted(release, operands) if operands and pairs and weights is None else None
+
+    def mean_of(name: str) -> tuple[float, float] | None:
+        mean = counted.mean(name) if counted else None
+        return (wholes[name].mean, mean[1]) if mean and name in wholes else mean
+
     facts = derived_facts(derived, tally.codec, records, columns, weights, pairs, mean_of=mean_of)
     if weights is None:
-        facts = agreeing(facts, columns, table_of(contract).flat.columns, table_of(contract).flat.rules)
+        facts = agreeing(facts, columns, table_of(contract).flat.columns, table_of(contract).flat.rules, wholes)
     return {"derived": [table_of_column(contract, one["name"]) | one for one in facts]} if facts else {}
 
 
-def _groups(release: Release, tally: CellTally, first: Sequence[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """State means and rates by one column and by two, of a table whose rows are all alike and whose pairs are drawn."""
+def _by_groups(release: Release, first: Sequence[Any], pairs: Mapping[str, Any] | None) -> tuple[Counted, Known] | None:
+    """Return the tables of a release whose rows are all alike and whose pairs are drawn, and what they tell."""
     contract = release.line.contract
-    if not contract.is_table or contract.users or not first or not (facts["pairs"] or {}).get("tables"):
+    if not contract.is_table or contract.users or not first or not (pairs or {}).get("tables"):
+        return None
+    return Counted(release), Known()
+
+
+def _groups(
+    tables: tuple[Counted, Known] | None, tally: CellTally, first: Sequence[Any], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """State means and rates by one column and by two."""
+    if tables is None:
         return {}
-    counted, records = Counted(release), Records.concat(first)
-    means = group_means(counted, tally.codec, records, facts)
+    (counted, known), records = tables, Records.concat(first)
+    means = group_means(counted, tally.codec, records, facts, known)
     rates = asked_rates(counted, tally.codec, tally.codec.to_cells(records).astype(np.int64), facts)
     stated = ({"groups": means} if means else {}) | ({"asked_rates": rates} if rates else {})
     if facts.get("joint"):

@@ -28,7 +28,8 @@ from dpmodels.report.groups.means import (
     means_of_groups,
 )
 from dpmodels.report.groups.ranges import in_ranges, ranges_of
-from dpmodels.report.groups.reconciled import reconciled, related, wholes_of
+from dpmodels.report.groups.reconciled import reconciled, related
+from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table

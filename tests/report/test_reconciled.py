@@ -22,7 +22,8 @@ from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import Measured, Term
-from dpmodels.report.groups.reconciled import agreeing, reconciled, related
+from dpmodels.report.groups.reconciled import MeanOfAll, reconciled, related
+from dpmodels.report.groups.wholes import agreeing
 from tests.kit.reports import facts_of
 
 SCHEMA, _ = parse("""
@@ -131,7 +132,7 @@ def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_st
         }
         terms["paid"].groups.loc["agency", ["mean", "noise"]] = 0.0
         measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
-        wholes = {"gross": (all_rows["gross"] + 3 * rng.standard_normal(), 3.0)}
+        wholes = {"gross": MeanOfAll(all_rows["gross"] + 3 * rng.standard_normal(), 3.0)}
         made = {
             name: reconciled({name: measured[name], **measured}, wholes, SCHEMA.columns, INSIDE).groups
             for name in truth
@@ -172,7 +173,7 @@ columns:
         name: Measured(term, [("" if name == "a" else str(added.derived[name].formula), term)], False)
         for name, term in terms.items()
     }
-    wholes = {"a": (5.0, 2.0), "vat": (0.95, 0.38)}
+    wholes = {"a": MeanOfAll(5.0, 2.0), "vat": MeanOfAll(0.95, 0.38)}
     alone = reconciled({"a": measured["a"]}, {"a": wholes["a"]}, added.columns, INSIDE).groups
     beside = {
         name: reconciled({name: measured[name], **measured}, wholes, added.columns, INSIDE).groups for name in terms

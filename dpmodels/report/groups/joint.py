@@ -26,7 +26,7 @@ from dpmodels.report.bins import group_labels
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, ways_of
 from dpmodels.report.groups.means import DROWNED, Measured, Names, best_of, doubted, judged, means_of_groups
-from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
+from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related
 from dpmodels.report.groups.stated import (
     LEAST,
     MOST_BY,
@@ -37,6 +37,7 @@ from dpmodels.report.groups.stated import (
     is_amount,
     values_of,
 )
+from dpmodels.report.groups.wholes import wholes_of
 from dpmodels.report.numbers import STANDS
 from dpmodels.report.within import DIGITS, rate_within
 

@@ -9,7 +9,7 @@ Privacy: post-processing of released counts, public noise scales and the public 
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,10 @@ from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
 from dpmodels.contract.derivation.reach import Ends, reach
 from dpmodels.contract.formula import moment_of, names_in
-from dpmodels.report.derived.means import CHANGED, known_means
-from dpmodels.report.derived.possible import Rules
+from dpmodels.report.derived.means import CHANGED
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import INTERVAL, Measured, Term
-from dpmodels.statistics.digits import beside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
+MOST_MOVED = 2.0
+"""Standard errors by which a mean of a group may move, at most, for all groups to make up the mean of all rows."""
 ROUNDING, EXACT = 1e-9, 1e-4
 """Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
 
@@ -103,6 +103,14 @@ def _orders(pair: Constraint, name: str, others: Sequence[str]) -> bool:
     return (pair.lower == name and pair.upper in others) or (pair.upper == name and pair.lower in others)
 
 
+class MeanOfAll(NamedTuple):
+    """The mean of all rows, its standard error, and whether groups have to make it up."""
+
+    mean: float
+    error: float
+    is_exact: bool = False
+
+
 class _Datum(NamedTuple):
     """A measured mean by groups. Shapes: [groups] each, NaN where it is not known."""
 
@@ -113,15 +121,17 @@ class _Datum(NamedTuple):
 
 def reconciled(
     measured: Mapping[str, Measured],
-    wholes: Mapping[str, tuple[float, float]],
+    wholes: Mapping[str, MeanOfAll],
     columns: Mapping[str, Any],
     inside: Inside,
 ) -> Term:
     """Return the means of an amount by groups as they agree with those of others, and with the mean of all rows.
 
+    What they are off by is reckoned with the errors of the means of all rows, also where groups have to make these up.
+
     Args:
         measured: the amount, and those whose means bear on it.
-        wholes: means of all rows by amount, each with its standard error.
+        wholes: means of all rows by amount.
         columns: those of the schema.
         inside: which cells are in each group, and the rules of the rows.
     """
@@ -137,42 +147,33 @@ def reconciled(
         return _rounded(asked.whole, decimals)
     layout = _Layout(products, list(alike.values()), index)
     bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
-    sums = list(layout.measured(data, ends, _independent(wholes, {one: written[one] for one in alike}, columns)))
+    sums = list(layout.measured(data, ends))
     sums += [(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
+    known = _independent(wholes, {one: written[one] for one in alike}, columns)
+    of_all = list(layout.of_all(data, known))
     low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
-    means, covariance = estimate(_stacked(sums, unknowns), _stacked(bounds, unknowns), low, high)
-    of = layout.rows(written[name])
+    limits, of = _stacked(bounds, unknowns), layout.rows(written[name])
+    means, covariance = estimate(_stacked([*sums, *of_all], unknowns), limits, low, high)
     errors = np.sqrt(np.maximum(np.einsum("gu,uv,gv->g", of, covariance, of), 0.0))
+    if any(one.is_exact for _, one in known.values()):
+        both = zip(of_all, known.values(), strict=True)
+        held = [(row, mean, error * (not one.is_exact)) for (row, mean, error), (_, one) in both]
+        closer, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
+        if (np.abs(of @ (closer - means)) <= MOST_MOVED * errors).all():
+            means = closer
     return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
 
 
 def _independent(
-    wholes: Mapping[str, tuple[float, float]], written: Mapping[str, Polynomial], columns: Mapping[str, Any]
-) -> dict[str, tuple[Polynomial, float, float]]:
+    wholes: Mapping[str, MeanOfAll], written: Mapping[str, Polynomial], columns: Mapping[str, Any]
+) -> dict[str, tuple[Polynomial, MeanOfAll]]:
     """Return means of all rows but those that follow from others, and have no counts of their own."""
-    kept = dict[str, tuple[Polynomial, float, float]]()
+    kept = dict[str, tuple[Polynomial, MeanOfAll]]()
     for name in sorted(written, key=lambda one: (isinstance(columns[one], Derived), [*columns].index(one))):
         others = [kept[one][0] for one in kept]
         if name in wholes and (copy_of(name, columns) or not _follows(written[name], others)):
-            kept[name] = written[name], *wholes[name]
+            kept[name] = written[name], wholes[name]
     return kept
-
-
-def wholes_of(facts: Facts, names: Collection[str], columns: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return the means of all rows that a report states, each with its standard error as values thin out.
-
-    That of a column which is counted beside is that of its counts, whose error is no more than noise and ranges.
-    """
-    stated, wholes = dict[str, Facts](), dict[str, tuple[float, float]]()
-    for one in (*facts.get("columns", ()), *facts.get("derived", ())):
-        if one["type"] != "datetime":
-            stated[one["name"]] = one.get("mean", {})
-    for name in names:
-        mean = stated.get(copy_of(name, columns)) or stated.get(name, {})
-        error = mean.get("expected_error") or mean.get("expected_error_if_thinning_out")
-        if error:
-            wholes[name] = float(mean["estimate"]), float(error)
-    return wholes
 
 
 def _data(
@@ -192,7 +193,7 @@ def _data(
                 continue
             others.append(of)
             groups = term.groups.reindex(index)
-            yield _Datum(of, groups["mean"].to_numpy(dtype=np.float64), _errors(groups))
+            yield _Datum(of, groups["mean"].to_numpy(dtype=np.float64), errors_of_groups(groups))
 
 
 def _follows(of: Polynomial, others: Sequence[Polynomial]) -> bool:
@@ -203,7 +204,7 @@ def _follows(of: Polynomial, others: Sequence[Polynomial]) -> bool:
     return bool(np.linalg.matrix_rank(scaled) <= len(others)) if products else True
 
 
-def _errors(groups: "pd.DataFrame") -> Floats:
+def errors_of_groups(groups: "pd.DataFrame") -> Floats:
     """Return the standard errors of means. Shapes: [groups]."""
     whole = (groups["noise"] ** 2 + groups["inside"] ** 2) ** 0.5 + groups["shift"] / INTERVAL
     return np.asarray(whole, dtype=np.float64)
@@ -224,10 +225,8 @@ class _Layout:
         factors = np.array([of.get(one, 0.0) for one in self.products])
         return np.kron(factors, np.eye(self.groups))
 
-    def measured(
-        self, data: Sequence[_Datum], ends: Sequence[Ends], wholes: Mapping[str, tuple[Polynomial, float, float]]
-    ) -> Iterator[tuple[Floats, float, float]]:
-        """Yield measured sums with their standard errors: by group, and over all groups.
+    def measured(self, data: Sequence[_Datum], ends: Sequence[Ends]) -> Iterator[tuple[Floats, float, float]]:
+        """Yield measured sums by group with their standard errors.
 
         A product in a group that nothing was measured of is about in the middle of its range, which ``ends`` has.
         """
@@ -240,7 +239,12 @@ class _Layout:
         for place in np.flatnonzero(~known).tolist():
             low, high = ends[place // self.groups]
             yield np.eye(len(known))[place], (low + high) / 2, (high - low) / 2
-        for of, mean, error in wholes.values():
+
+    def of_all(
+        self, data: Sequence[_Datum], wholes: Mapping[str, tuple[Polynomial, MeanOfAll]]
+    ) -> Iterator[tuple[Floats, float, float]]:
+        """Yield sums over all groups, each with its standard error."""
+        for of, (mean, error, _) in wholes.values():
             row = self.shares @ self.rows(of)
             by_group = next((datum.mean for datum in data if datum.of == of), np.full(self.groups, mean))
             shares_off = np.nan_to_num(self.noise * (by_group - mean)) / self.records
@@ -293,7 +297,7 @@ def _stacked(sums: Sequence[tuple[Floats, float, float]], unknowns: int) -> Sums
 
 def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     """Return means as they were estimated, where they were known, with what is left of the parts of their errors."""
-    groups, before = term.groups.copy(), _errors(term.groups)
+    groups, before = term.groups.copy(), errors_of_groups(term.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         left = np.where(errors > EXACT * before, np.minimum(errors / before, 1.0), 0.0)
     means = np.where(np.abs(means) < ROUNDING * max(abs(term.least), abs(term.most)), 0.0, means)
@@ -314,48 +318,7 @@ def _rounded(term: Term, decimals: int | None) -> Term:
     """Return means of values that are rounded: by half a unit they may all be off alike, but where they are exact."""
     if decimals is None:
         return term
-    groups, is_exact = term.groups.copy(), _errors(term.groups) == 0
+    groups, is_exact = term.groups.copy(), errors_of_groups(term.groups) == 0
     groups["mean"] = groups["mean"].where(~is_exact, groups["mean"].round(decimals))
     groups["shift"] += np.where(is_exact, 0.0, 0.5 / 10**decimals)
     return term._replace(groups=groups)
-
-
-def agreeing(
-    derived: Sequence[Facts], measured: Sequence[Facts], columns: Mapping[str, Any], pairs: Sequence[Constraint]
-) -> list[dict[str, Any]]:
-    """Return what a report says of derived columns, with means of all rows that agree with each other.
-
-    Those move that are counted by themselves, each by no more than it is off; what follows from stated means stays, and
-    so do columns that are handed over as they were counted, of which parts make up the whole.
-
-    Args:
-        derived: the columns that follow from others.
-        measured: the others.
-        columns: those of the schema.
-        pairs: the rules of two columns.
-    """
-    stated = wholes_of({"columns": measured, "derived": derived}, [*columns], columns)
-    agreed, of_all = list[dict[str, Any]](), Inside(Rules((), pairs, columns, {}), [])
-    for one in derived:
-        others = related(one["name"], columns, pairs) if "mean" in one and one["name"] in stated else []
-        every = {name: _of_all(*stated[name], isinstance(columns[name], Derived)) for name in others if name in stated}
-        if len(every) < 2 or known_means(columns[one["name"]], measured):
-            agreed.append({**one})
-            continue
-        before, error = one["mean"]["estimate"], stated[one["name"]][1]
-        try:  # no mean is worth a hand-off that was paid for
-            after = float(reconciled(every, {}, columns, of_all).groups["mean"].iloc[0])
-        except (ValueError, ArithmeticError):
-            after = before
-        moved = min(max(after, before - error), before + error)
-        agreed.append({**one, "mean": {**one["mean"], "estimate": beside(moved, error)}})
-    return agreed
-
-
-def _of_all(mean: float, error: float, can_move: bool) -> Measured:
-    """Return the mean of all rows as that of one group, exact if it cannot move."""
-    import pandas as pd
-
-    figures = {"count": 1.0, "mean": mean, "noise": error if can_move else 0.0, "inside": 0.0, "shift": 0.0, "off": 0.0}
-    term = Term(pd.DataFrame([figures]), mean, mean)
-    return Measured(term, [("", term)], is_dated=False)

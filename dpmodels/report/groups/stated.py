@@ -34,7 +34,8 @@ from dpmodels.report.derived.counted import labels_of
 from dpmodels.report.groups.cells import Inside, Way, keys_of, ways_of
 from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
 from dpmodels.report.groups.ranges import grouped_by, in_ranges, ranges_of
-from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related, wholes_of
+from dpmodels.report.groups.reconciled import MeanOfAll, ends_of_values, reconciled, related
+from dpmodels.report.groups.wholes import made_to_agree, of_all_tables, wholes_of
 from dpmodels.report.within import DIGITS
 from dpmodels.statistics.digits import beside
 
@@ -64,7 +65,38 @@ class Drawn(NamedTuple):
     order: list[int]
 
 
-def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) -> list[dict[str, Any]]:
+def means_of_all(counted: Counted, facts: Facts, known: Known) -> dict[str, MeanOfAll]:
+    """Return the means of all rows of amounts that are measured by groups, as all their tables tell them together.
+
+    That of a column which is counted in the place of a derived one is that of this. Of what was clipped it is left out.
+    """
+    columns, tried = counted.columns, _tried(counted, facts)
+    names = list(dict.fromkeys(name for name, _ in tried))
+    alone = wholes_of(facts, names, columns)
+    for name in names:
+        if name not in alone and isinstance(columns[name], Derived) and (mean := counted.mean(name)) and mean[1] > 0:
+            alone[name] = MeanOfAll(*mean)
+
+    def measured(column: str, by: str) -> Measured | None:
+        try:
+            return _measured(counted, column, by, known, _ranges(counted, column, by, known))[0]
+        except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
+            return None
+
+    cut = {one["name"] for one in facts["columns"] if "clipped" in one or "discovered_bounds" in one}
+    free = {name: one for name, one in alone.items() if cut.isdisjoint((name, *getattr(columns[name], "operands", ())))}
+    together = made_to_agree(of_all_tables(free, tried, measured), columns, counted.rules.pairs)
+    return together | {copy: one for name, one in together.items() if (copy := copy_of(name, columns))}
+
+
+def _tried(counted: Counted, facts: Facts) -> dict[tuple[str, str], bool]:
+    """Return the pairs of which means are looked at, as ``pairs_of`` has them."""
+    return dict(islice(_each_once(pairs_of(counted.columns, facts), counted.columns), MOST_TRIED))
+
+
+def group_means(
+    counted: Counted, codec: Codec, records: Records, facts: Facts, known: Known | None = None
+) -> list[dict[str, Any]]:
     """Return the means by groups that a report states.
 
     Args:
@@ -72,10 +104,10 @@ def group_means(counted: Counted, codec: Codec, records: Records, facts: Facts) 
         codec: of the columns that were measured.
         records: synthetic rows.
         facts: what the report says of columns and pairs.
+        known: what is measured already.
     """
-    stated, values, known = list[dict[str, Any]](), dict[str, Floats](), Known()
-    pairs, cells = pairs_of(counted.columns, facts), codec.to_cells(records).astype(np.int64)
-    tried = dict(islice(_each_once(pairs, counted.columns), MOST_TRIED))
+    stated, values, known = list[dict[str, Any]](), dict[str, Floats](), Known() if known is None else known
+    tried, cells = _tried(counted, facts), codec.to_cells(records).astype(np.int64)
     for (column, by), is_named in tried.items():
         if len(stated) == MOST_TABLES:
             break
