@@ -118,7 +118,15 @@ def test_a_check_says_yes_by_the_officer_s_key_alone_and_where_the_files_are_unt
     )
     assert leaving(True, officer_named=True, was_open=asked).startswith(f"yes; open when signed: {asked}; because an")
     alone = leaving(True, officer_named=True, was_open=asked, maker_named=False)
-    assert alone.endswith("; who made them is not proved without --public-key")
+    assert alone == (
+        f"officer: yes; maker: not proved; open when signed: {asked}; leaving needs an officer's signature, which is "
+        "here; that they are the maker's needs --public-key"
+    )
+    unsigned = leaving(True, officer_named=True, maker_named=False, maker_signed=False)
+    assert unsigned.endswith(
+        "that they are the maker's needs the maker's signature, which is not here, and --public-key"
+    )
+    assert next_step(True, officer_named=True, maker_named=False).startswith("next: get the maker's key from the maker")
     assert leaving(False, officer_named=True).startswith("not yet, because no officer signed")
     for is_signed, officer_named in ((False, False), (False, True), (True, False)):
         assert next_step(is_signed, officer_named).startswith("until then: inside, sent to nobody and not used; next: ")

@@ -1,0 +1,46 @@
+"""What a check says beside an officer's signature: what files are not for, what it leaves out, and who advises."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dpmodels.pages.asked.limits import hard_limits, without_use
+from dpmodels.pages.card_words import cut
+from dpmodels.pages.figures.named import listed
+
+ADVISER = re.compile(
+    r"(?<!\w)(DPO|DPD|DSB)(?!\w)|data[ -]protection|Datenschutz|protection des données|protection[ -]officer|délégué",
+    re.IGNORECASE,
+)
+"""Names of those who may only advise and watch over (GDPR, Art. 39)."""
+ASKS_WHO_DECIDES = "Art. 38(6) (conflict of interests) asks who decides"
+ONE_KEY_FOR_BOTH = f"the name says {{}}, and one key signed both charge and leaving: {ASKS_WHO_DECIDES}"
+RANGE = re.compile(r"(?<![\w.,(])(\d+)\s*(?:to|-|–|à|bis)\s*(\d+)(?![\w(]|[.,]\d)")
+NUMBER = re.compile(r"(?<![\w.,(/-])(\d+)(?![\w(/%-]|[.,]\d)")
+"""A plain number of an officer's words: none of an article, a day or an amount."""
+MOST_NAMED = 3
+
+
+def says_adviser(name: str) -> str:
+    """Return the words of an officer's name that are those of a data-protection officer; empty where none is."""
+    return match[0] if (match := ADVISER.search(name)) else ""
+
+
+def not_for_columns(facts: Mapping[str, Any]) -> str:
+    """Name a few of the columns of which no use holds, and say how many more there are; empty without any."""
+    return listed([cut(one) for one in without_use(facts)], MOST_NAMED)
+
+
+def limits_left_out(facts: Mapping[str, Any], reason: str) -> str:
+    """Say which limits of the statement an officer's reason does not name by its number; empty where it has all."""
+    every = range(1, len(hard_limits(facts)) + 1)
+    named = {int(one) for one in NUMBER.findall(reason)}
+    for first, last in RANGE.findall(reason):
+        named |= {one for one in every if int(first) <= one <= int(last)}
+    left = [str(one) for one in every if one not in named]
+    if not left:
+        return ""
+    if len(left) == len(every):
+        return f"none of the {len(every)} limits of statement.html is named in it by its number"
+    several = len(left) > 1
+    return f"limit{'s' * several} {listed(left, len(left))} {'are' if several else 'is'} not named in it"
