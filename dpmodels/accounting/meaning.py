@@ -5,8 +5,9 @@ rest, sees the release, and names the likelier one. After one release their beli
 other, and they are right with the larger of the two. The share of right guesses is the mean of that over all releases:
 (1 + V) / 2, where V is the total variation between the two, which is delta at epsilon 0. For Gaussian noise that is
 Phi(mu / 2) (Dong, Roth and Su 2019). Of epsilon and delta alone, whatever the noise, follows only that it is at most
-(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015). Plans, reports, cards and statements say
-what ``right_guesses`` returns: the share for the noise that is drawn. How far one belief moves is a matter of odds.
+(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015). Pages of a hand-off say what epsilon and delta
+allow, ``guesses_of_budget``, which compares with other releases; plans, and notes for experts, what ``right_guesses``
+returns: the share for the noise that is drawn. How far one belief moves is a matter of odds.
 
 Odds move by the factor e^loss, where the privacy loss is a random number. Delta does not bound the probability that the
 loss is above epsilon, though it is often said to: delta weighs how far above it is. So that probability is stated, too.

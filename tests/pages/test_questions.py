@@ -411,16 +411,17 @@ def test_the_statement_says_what_key_signs() -> None:
 
 def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:
     card = facts()
-    card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
+    card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534, "right_guesses_of_budget": 0.731}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
-    bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
+    bet = "even bet on whether one record is there is won in at most 73.1 % of cases"
+    assert not any("55.4 %" in page for page in others)
     known = "somebody with one record who is known to be there"
     guess = f"guess of 10 % on a value of {known}, such as in column sick, becomes"
     assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
     assert "one is won in at most 55.4 % of cases by these files" in statement and "is won in" not in others[1]
     assert f"{guess} 45.1 %" in statement and "a value of somebody with one record becomes" in others[1]
     tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
-    assert tiles == ["55.4 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
+    assert tiles == ["73.1 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
     card["meaning"]["odds_factor"] = None
     assert "such as in column sick, may become nearly any, and" in text_of(render_sheet(card))
     assert (

@@ -51,7 +51,7 @@ def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
         "warnings": warnings(card),
         "has_exact_bounds": bool(from_the_data(card["content"].get("sources", ()))),
         "hidden": f"{words['one']}, {words['of_persons']}" if words["of_persons"] else "",
-        "guess": f"{words['value_guess']}, and {words['bet']} (by the noise that was drawn; a coin wins 50 %)",
+        "guess": f"{words['value_guess']}, and {words['bet']} (a coin wins 50 %)",
         "beside_one": beside_one_record(card, words),
         "declared": [(title, card["given"][name]) for name, title in DECLARED.items() if card["given"].get(name)],
         "reckoned": left_out_and_reckoned(card)[1],

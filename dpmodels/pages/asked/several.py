@@ -10,7 +10,7 @@ from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.events import EVENT, Event
-from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
+from dpmodels.accounting.meaning import guesses_of_budget, in_words, only_gaussians, right_guesses_of_records
 from dpmodels.pages.card_words import NEARLY_ANY, REPLACED, after_at_worst, is_record
 from dpmodels.pages.page import short_up
 
@@ -116,12 +116,13 @@ def bets_of_several(facts: Facts) -> str:
     hand_off = facts["hand_off"]
     if not _has_events_of_records(hand_off):
         return ""
-    return bets_of_records(_events(hand_off), float(hand_off["epsilon"]), hand_off["delta"])
+    return bets_of_records(float(hand_off["epsilon"]), hand_off["delta"])
 
 
-def bets_of_records(events: Sequence[Event], epsilon: float, delta: float) -> str:
-    """Write how often the best attacker is right on a few records of one person."""
-    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
+def bets_of_records(epsilon: float, delta: float) -> str:
+    """Write how often the best attacker is right on a few records of one person, whatever the noise."""
+    budgets = [(number * epsilon, delta_of_records(epsilon, delta, number)) for number in RECORDS]
+    shares = [in_words(guesses_of_budget(*budget)) for budget in budgets]
     return _listed([f"{share} with {number}" for share, number in zip(shares, RECORDS, strict=True)])
 
 

@@ -16,7 +16,7 @@ ADVISER = re.compile(
 ASKS_WHO_DECIDES = "Art. 38(6) (conflict of interests) asks who decides"
 ONE_KEY_FOR_BOTH = f"the name says {{}}, and one key signed both charge and leaving: {ASKS_WHO_DECIDES}"
 RANGE = re.compile(r"(?<![\w.,(])(\d+)\s*(?:to|-|–|à|bis)\s*(\d+)(?![\w(]|[.,]\d)")
-NUMBER = re.compile(r"(?<![\w.,(/-])(\d+)(?![\w(/%-]|[.,]\d)")
+NUMBER = re.compile(r"(?<![\w.,(/-])(\d+)(?![\w(/-]|[.,]\d|\s?%)")
 """A plain number of an officer's words: none of an article, a day or an amount."""
 MOST_NAMED = 3
 
@@ -28,7 +28,8 @@ def says_adviser(name: str) -> str:
 
 def not_for_columns(facts: Mapping[str, Any]) -> str:
     """Name a few of the columns of which no use holds, and say how many more there are; empty without any."""
-    return listed([cut(one) for one in without_use(facts)], MOST_NAMED)
+    names = [cut(one) for one in without_use(facts)]
+    return listed(names, MOST_NAMED) if names else ""
 
 
 def limits_left_out(facts: Mapping[str, Any], reason: str) -> str:
