@@ -23,7 +23,8 @@ def say_declared(folder: Path, manifest: Manifest, contract: Contract | None, ch
 
 def _say_of_reason(folder: Path, manifest: Manifest, check: Verification) -> None:
     """Say what the files are not for, which limits the officer's words leave out, and whether the officer advises."""
-    from dpmodels.pages.asked.signed import ONE_KEY_FOR_BOTH, limits_left_out, not_for_columns, says_adviser
+    from dpmodels.pages.asked.adviser import ONE_KEY_FOR_BOTH, says_adviser
+    from dpmodels.pages.asked.signed import limits_left_out, not_for_columns
 
     facts = facts_of(folder)
     check.no_use = printable(not_for_columns(facts), 300)
@@ -51,7 +52,7 @@ def open_when_signed(manifest: Manifest) -> str:
     counts = counts_of(manifest.operator_says)
     said = [
         f"{counts['blank']} of {counted(counts['all'], 'answer')} blank",
-        f"{counts['open']} that say none, nobody, no day or no article" * bool(counts["open"]),
+        f"{counts['open']} that say none, nobody, no reason, no day or no article" * bool(counts["open"]),
         "one record not proved to be one person" * is_record({"unit": manifest.unit}),
     ]
     return ", ".join(filter(None, said))

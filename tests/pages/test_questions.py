@@ -225,7 +225,7 @@ DECLARED = {
     "compatibility": "Not needed: the same purpose",
     "information": "Leaflet at admission",
     "minors": "None",
-    "processor": "No processor",
+    "processor": "None: own staff alone",
     "recipient": "University of Ghent",
     "recipient_retention": "Until 2029-12-31",
     "license": "CC BY 4.0",
@@ -262,6 +262,8 @@ TRANSFER = ("the controller", "Not stated", "whether it goes to a third country,
         ),
         ("compatibility", "None weighed", "Answered with none", "why this use fits what the data"),
         ("minors", "Unknown", "Answered with none", "whether children, or other vulnerable people, are among"),
+        ("processor", "None", "No reason given", "who processes the data on its behalf, by which contract (Art. 28)"),
+        ("compatibility", "No other purpose", "No reason given", "why this use fits what the data"),
         ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
         ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
@@ -307,7 +309,10 @@ def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -
     card["given"] = {**DECLARED, "license": "None claimed", "controller": "", "retention": "Three months"}
     statement, page = text_of(render_statement(card)), text_of(render_card(card))
     assert "15 of 20 have an answer of their own" not in statement  # one more is blank
-    assert "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no" in statement
+    assert (
+        "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no reason, no"
+        in statement
+    )
     assert (
         "Of 20 questions 14 have an answer of their own, by its form; 2 may be answered in words of these" in page
         and "2 are blank" in page
@@ -355,7 +360,7 @@ def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
 def test_secrecy_ethics_and_objections_are_asked_of_the_controller_and_answered_by_no_option() -> None:
     said = text_of(render_statement({**facts(), "given": DECLARED}))
     box = said.partition("To obtain before the files leave")[2].partition("Ten questions")[0]
-    for asked in ("professional secrecy (medical, legal; in Germany § 203 StGB)", "ethics board", "objected (Art. 21)"):
+    for asked in ("professional secrecy allows this, where it binds you", "ethics board", "objected (Art. 21)"):
         assert box.count(asked) == 1
 
 
@@ -575,7 +580,7 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
     words = (
-        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no day or no "
+        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no reason, no day or no "
         "article; 2 are blank; "
     )
     assert whole["operator's words"] == f"{words}nobody checked them"

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from dpmodels.hand_off.manifest import CARD
+from dpmodels.pages.asked.adviser import says_adviser
 from dpmodels.pages.asked.limits import hard_limits, without_use
-from dpmodels.pages.asked.signed import limits_left_out, not_for_columns, says_adviser
+from dpmodels.pages.asked.signed import limits_left_out, not_for_columns
 from tests.hand_off.make_golden import GOLDEN
 
 FOLDER = GOLDEN / "LAYOUT-26" / "laid-out"

@@ -8,22 +8,10 @@ from dpmodels.pages.asked.limits import hard_limits, without_use
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.named import listed
 
-ADVISER = re.compile(
-    r"(?<!\w)(DPO|DPD|DSB)(?!\w)|data[ -]protection|Datenschutz|protection des données|protection[ -]officer|délégué",
-    re.IGNORECASE,
-)
-"""Names of those who may only advise and watch over (GDPR, Art. 39)."""
-ASKS_WHO_DECIDES = "Art. 38(6) (conflict of interests) asks who decides"
-ONE_KEY_FOR_BOTH = f"the name says {{}}, and one key signed both charge and leaving: {ASKS_WHO_DECIDES}"
 RANGE = re.compile(r"(?<![\w.,(])(\d+)\s*(?:to|-|–|à|bis)\s*(\d+)(?![\w(]|[.,]\d)")
 NUMBER = re.compile(r"(?<![\w.,(/-])(\d+)(?![\w(/-]|[.,]\d|\s?%)")
 """A plain number of an officer's words: none of an article, a day or an amount."""
 MOST_NAMED = 3
-
-
-def says_adviser(name: str) -> str:
-    """Return the words of an officer's name that are those of a data-protection officer; empty where none is."""
-    return match[0] if (match := ADVISER.search(name)) else ""
 
 
 def not_for_columns(facts: Mapping[str, Any]) -> str:
