@@ -164,9 +164,8 @@ def rules_to_obtain(facts: Mapping[str, Any]) -> str:
     rules_and_formulas = " and its ".join(named)
     return (
         f"from whoever wrote the schema, who checked that its {rules_and_formulas} are public: nacre refuses, before "
-        "any charge, raw rows that break one, so each holds in the real rows too (rows left out by `reject-row` aside; "
-        "a formula is not checked where one of its values is null; a rule is checked after `outside` clips or "
-        "replaces a value)"
+        "any charge, raw rows that break one, so each holds in the real rows too (but for rows that "
+        "`reject-row` leaves out, formulas of null values, and values that `outside` clips or replaces)"
     )
 
 

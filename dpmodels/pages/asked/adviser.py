@@ -7,7 +7,7 @@ ADVISER = re.compile(
     re.IGNORECASE,
 )
 """Names of those who may only advise and watch over (GDPR, Art. 39)."""
-ASKS_WHO_DECIDES = "Art. 38(6) (conflict of interests) asks who decides"
+ASKS_WHO_DECIDES = "Art. 38(6) asks who decides"
 ONE_KEY_FOR_BOTH = f"the name says {{}}, and one key signed both charge and leaving: {ASKS_WHO_DECIDES}"
 
 

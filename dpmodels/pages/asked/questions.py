@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.pages.asked.adviser import ASKS_WHO_DECIDES, says_adviser
 from dpmodels.pages.asked.risk import risks, what_to_quote
-from dpmodels.pages.asked.several import bets_by_noise
+from dpmodels.pages.asked.several import notes_on_bets
 from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
@@ -47,7 +47,7 @@ ROLES = (
 """Who is who on all pages."""
 ADVISERS = (
     "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
-    "who watches over it (Art. 38(6), conflict of interests). "
+    "who watches over it (Art. 38(6)). "
 )
 STATEMENT, SHEET, CARD, REPORT = "statement.html", "data-sheet.html", "model-card.html", "report.html"
 ANSWERED = (
@@ -115,10 +115,10 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     sides = [one for one in (of_all, of_cap) if one]
     places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
-    rows = (*header, "What it counts"), *risks(facts, words, *sides)
+    rows = (*header, "What it counts"), *risks(words, *sides)
     text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says. "
     text += what_to_quote(words)
-    return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
+    return Answer("What could somebody learn at worst?", text, more, rows, notes_on_bets(facts, words, of_all))
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -224,8 +224,7 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
     text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
     text += ADVISERS
     if adviser := says_adviser(approved["officer"]) if (approved := facts["hand_off"]["approved"]) else "":
-        text += f"The name of who approved says {cut(adviser)}, and no other key may sign that the files leave: "
-        text += f"{ASKS_WHO_DECIDES}. "
+        text += f"The name says {cut(adviser)}, and one key signs both charge and leaving: {ASKS_WHO_DECIDES}. "
     text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.asked.several import RECORDS, bets_of_several, guess_of_records, guesses_of_several, steps_of
+from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
 QUOTE = (
@@ -16,24 +16,22 @@ DRAWS = "draws of the noise"
 Words = Mapping[str, Any]
 
 
-def risks(facts: Words, words: Words, *others: Words) -> list[tuple[str, ...]]:
+def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     """Return the rows of answer 2: what is asked, the figure by these files and by other sums, and what it counts.
 
     All are reckoned by epsilon and delta, so that they can be compared.
 
     Args:
-        facts: of the card.
         words: of the card, as ``words_of`` writes them.
         others: the same of all that the account paid for, and of its cap, as far as there are such.
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
     step = "with it or without it" if of_values else "with it or with any other in its place"
     one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
-    bets, guesses = bets_of_several(facts), guesses_of_several(words, False) if of_values else ""
     won = f"an even bet on {there} is won in"
     rows = [
-        ("guesses_of_budget", won, f"Best attacker, δ counted in; a coin wins 50 %{_with_several(bets)}"),
-        ("example", f"a guess of 10 % on {there} becomes", f"{one_step}{_with_several(guesses)}"),
+        ("guesses_of_budget", won, "Best attacker, δ counted in; a coin wins 50 %"),
+        ("example", f"a guess of 10 % on {there} becomes", one_step),
     ]
     if of_values:
         basis = f"2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
@@ -41,11 +39,6 @@ def risks(facts: Words, words: Words, *others: Words) -> list[tuple[str, ...]]:
     sides = (words, *others)
     written = [(asked, *(_written(name, side) for side in sides), basis) for name, asked, basis in rows]
     return written + (_of_several(words["of_several"], sides, of_values) if words["of_several"] else [])
-
-
-def _with_several(figures: str) -> str:
-    """Write figures of somebody with several records behind those of one; empty where there are none."""
-    return f"; by these files {figures.removesuffix(' records')} records" if figures else ""
 
 
 def what_to_quote(words: Words) -> str:
