@@ -185,7 +185,7 @@ def test_an_officer_reads_of_what_is_usual_of_known_limits_and_of_what_is_to_be_
     assert "OpenDP's registry of deployments" in report and "docs/privacy.md of that version" in report
     assert "the document of that decision, which their words name" in statement
     wrong = statement.partition("If something goes wrong")[2]
-    assert "tell dpo@clinic.example at once; the controller has 72 hours to notify a breach" in wrong
+    assert "tell the contact at once; the controller has 72 hours to notify a breach" in wrong
     card["given"] = {"why": "epsilon 1 is small"}
     assert "the document of that decision" not in said(card)["statement.html"]
     page = render_pages(card, json.loads((FOLDER / "report.json").read_text()))["report.html"]

@@ -464,7 +464,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "conflict of interests). The operator declares as their maker: “A. Peeters, data steward”."
+        "(Art. 38(6)). The operator declares as their maker: “A. Peeters, data steward”."
     )
     assert (
         said.count("declares as their maker") == 1
