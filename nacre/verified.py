@@ -31,6 +31,7 @@ class Verified(Verification):
         """Return what there is to say by its name; each fault, caution and note is a line."""
         facts = {
             FILES: "" if self.faults else self.leaving,
+            **self.beside_leaving,
             "faults": "\n".join(self.faults),
             "cautions": "\n".join(self.cautions),
             "notes": "\n".join(self.notes),
@@ -64,6 +65,8 @@ def verify(folder: Place, public_key: Place | None = None, officer_key: Place | 
 
     signer, officer = (Path(key) if key else None for key in (public_key, officer_key))
     verified = Verified(**vars(check(os.fspath(folder), signer, officer)))
+    if verified.is_of_other_key:
+        raise ArtifactError(f"the hand-off {folder}: {verified.headline}; {FILES}: {verified.leaving}")
     if verified.faults:
         raise ArtifactError(
             f"the hand-off {folder} has {counted(len(verified.faults), 'fault')}: {'; '.join(verified.faults)}; "

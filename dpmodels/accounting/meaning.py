@@ -5,8 +5,9 @@ rest, sees the release, and names the likelier one. After one release their beli
 other, and they are right with the larger of the two. The share of right guesses is the mean of that over all releases:
 (1 + V) / 2, where V is the total variation between the two, which is delta at epsilon 0. For Gaussian noise that is
 Phi(mu / 2) (Dong, Roth and Su 2019). Of epsilon and delta alone, whatever the noise, follows only that it is at most
-(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015). Plans, reports, cards and statements say
-what ``right_guesses`` returns: the share for the noise that is drawn. How far one belief moves is a matter of odds.
+(e^epsilon + delta) / (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015). Pages of a hand-off say what epsilon and delta
+allow, ``guesses_of_budget``, which compares with other releases; plans, and notes for experts, what ``right_guesses``
+returns: the share for the noise that is drawn. How far one belief moves is a matter of odds.
 
 Odds move by the factor e^loss, where the privacy loss is a random number. Delta does not bound the probability that the
 loss is above epsilon, though it is often said to: delta weighs how far above it is. So that probability is stated, too.
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from dpmodels.accounting.composition import spent_delta
-from dpmodels.accounting.events import Event, GaussianEvent, leaves
+from dpmodels.accounting.events import Event
 from dpmodels.accounting.tally import Tally
 
 TRIALS = 64
@@ -57,32 +58,6 @@ class Meaning:
 def right_guesses(events: Sequence[Event], epsilon: float, delta: float) -> float:
     """Return the share of right guesses of the best attacker on an even bet, for events within epsilon and delta."""
     return min((1 + spent_delta(events, 0.0)) / 2, guesses_of_budget(epsilon, delta))
-
-
-def right_guesses_of_records(events: Sequence[Event], epsilon: float, delta: float, records: int) -> float:
-    """Return the share of right guesses on an even bet whether somebody with so many records is there.
-
-    Privacy: each record changes a sum by at most its L2 sensitivity s, so k of them change it by at most k s (triangle
-        inequality): noise of z s is one of z / k of theirs. Of other events is known that k records are k steps, which
-        cost k epsilon and (e^(k epsilon) - 1) / (e^epsilon - 1) delta.
-    Source: Dong, Roth and Su 2019, theorem 2.14 (k mu); Vadhan 2017, lemma 2.2.
-    """
-    steps = [min(index * epsilon, MOST_EPSILON) for index in range(records)]
-    delta_of_all = min(1.0, delta * math.fsum(math.exp(step) for step in steps)) if delta else 0.0
-    if not only_gaussians(events):
-        return guesses_of_budget(records * epsilon, delta_of_all)
-    return right_guesses(_scaled(events, records), records * epsilon, delta_of_all)
-
-
-def _scaled(events: Sequence[Event], records: int) -> list[Event]:
-    """Return Gaussian events as they are for so many records; a multiplier may then be below what a plan may have."""
-    gaussians = [one for one in leaves(events) if isinstance(one, GaussianEvent)]
-    return [one.model_copy(update={"noise_multiplier": one.noise_multiplier / records}) for one in gaussians]
-
-
-def only_gaussians(events: Sequence[Event]) -> bool:
-    """Tell whether all that events release are sums with Gaussian noise, of which k records are k times as much."""
-    return all(isinstance(one, GaussianEvent) for one in leaves(events))
 
 
 @dataclass(frozen=True)

@@ -238,16 +238,20 @@ def _check_books(books: Sequence[Book], stood: Sequence[Standing], manifest: Man
         raise ValueError("it says in a standing what stands beside it")
 
 
+def facts_of(folder: Path) -> Any:
+    """Return the facts of a card that was found to be in order."""
+    with open_plain(folder, folder / CARD) as file:
+        return read_json(file.read(LARGEST_CARD))
+
+
 def standings(folder: Path) -> list[Standing]:
     """Return where the accounts stood that paid for a hand-off whose card was found to be in order."""
-    with open_plain(folder, folder / CARD) as file:
-        return _standings(read_json(file.read(LARGEST_CARD)))
+    return _standings(facts_of(folder))
 
 
 def balances_above(folder: Path) -> Any:
     """Return what a card, which was found to be in order, says of the accounts above the one that paid."""
-    with open_plain(folder, folder / CARD) as file:
-        return read_json(file.read(LARGEST_CARD))["above"]
+    return facts_of(folder)["above"]
 
 
 def _standings(card: Mapping[str, Any]) -> list[Standing]:

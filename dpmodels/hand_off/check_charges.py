@@ -13,7 +13,7 @@ from dpmodels.contract.federation import CENTRAL, ROUNDS, SCORES
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.hand_off.lines import ClientLine, DiscoveryLine, Line
 from dpmodels.hand_off.manifest import Manifest, digest_of_all, printable
-from dpmodels.hand_off.signature import OTHER_KEY
+from dpmodels.hand_off.signature import OF_CHARGE, OtherKey
 from dpmodels.hand_off.verification import Verification
 from dpmodels.keys import fingerprint
 from dpmodels.ledger.approval import Approval, ApprovalRequest, figures_of
@@ -252,7 +252,7 @@ def _signer(
         check.faults.append("the officer's approval is not a signature of this run and its plan")
         return NOT_APPROVED
     if officer and signed.public_key != officer:
-        check.by_other_key(OTHER_KEY.format(option="--officer-key", what="the charge"))
+        check.by_other_key(OtherKey("--officer-key", OF_CHARGE))
     name, key = printable(signed.officer), fingerprint(signed.public_key)
     if officer:
         return f"{name}, by the officer's key you named, whose SHA-256 is {key}; {SIGNED_FOR}"

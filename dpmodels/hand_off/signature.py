@@ -25,10 +25,7 @@ UNSOUND = "does not hold for this manifest, or is not by the key you named"
 NOBODY_AGREED = "no: no officer signed that these files may leave"
 MAY_LEAVE = "nacre: the files of this manifest may leave, agreed on {day}: {reason}\n"
 """What an officer signs, before the bytes of the manifest; day and reason are the officer's words."""
-OTHER_KEY = (
-    "the key you named ({option}) is not the one that signed {what}; check the key before anything else: if it is the "
-    "right one, somebody else signed"
-)
+OTHER_KEY = "the key you named ({option}) is not the one that signed {what}"
 """What is said where a signature holds, and is by another key than the one that a recipient named."""
 OF_FILES, OF_CHARGE = "that the files may leave", "the charge"
 ONE_KEY = (
@@ -36,12 +33,22 @@ ONE_KEY = (
     "have looked at it"
 )
 """What is said of signatures of a maker and an officer that are by one key."""
+TWO_KEYS = "maker and officer signed with two different keys"
 REASON = re.compile(r"[^\x00-\x1f\x7f]{0,300}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class OtherKey(ArtifactError):
-    """A signature holds, and is by another key than the one that was named."""
+    """A signature holds, and is by another key than the one that was named.
+
+    Attributes:
+        option: that named the key.
+        what: was signed with the other one.
+    """
+
+    def __init__(self, option: str, what: str) -> None:
+        super().__init__(OTHER_KEY.format(option=option, what=what))
+        self.option, self.what = option, what
 
 
 def sign_manifest(
@@ -79,7 +86,7 @@ def check_signature(
     if not signed_by(public, signature, signed) or content != _record(public, signature).encode():
         raise ArtifactError(f"{signature_name} is not a signature of {what.replace('the ', 'this ')}")
     if key and key != public:
-        raise OtherKey(OTHER_KEY.format(option="--public-key", what=what))
+        raise OtherKey("--public-key", what)
     if key:
         return True, f"by the key you named, whose SHA-256 is {fingerprint(public)}"
     return False, (
@@ -94,6 +101,20 @@ def key_in(folder: Path, signature_name: str) -> str:
         return ""
     with open_plain(folder, folder / signature_name) as file:
         return str(json.loads(file.read(LARGEST_SIGNATURE))["public_key"])
+
+
+def reason_in(folder: Path) -> str:
+    """Return why an officer let the files leave, of a signature that was found to hold; empty without any."""
+    if not os.path.lexists(folder / OFFICER_SIGNATURE):
+        return ""
+    with open_plain(folder, folder / OFFICER_SIGNATURE) as file:
+        return printable(str(json.loads(file.read(LARGEST_SIGNATURE))["reason"]), 300)
+
+
+def by_two_keys(folder: Path, approver: str = "") -> str:
+    """Say that the maker's key is no officer's, where both signed; the arguments are as for ``by_one_key``."""
+    maker, officers = key_in(folder, SIGNATURE), {key_in(folder, OFFICER_SIGNATURE), approver} - {""}
+    return TWO_KEYS if maker and officers and maker not in officers else ""
 
 
 def by_one_key(folder: Path, approver: str = "") -> str:
@@ -171,7 +192,7 @@ def check_agreed(folder: Path, manifest: bytes, key: str, approver: str = "") ->
             f"{OFFICER_SIGNATURE} is not an officer's signature of this manifest, with this day and reason"
         )
     if key and key != public:
-        raise OtherKey(OTHER_KEY.format(option="--officer-key", what="that the files may leave"))
+        raise OtherKey("--officer-key", OF_FILES)
     if approver and approver != public:
         raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the charge was approved with")
     said_of_it = f"on {day}{f', in the words “{printable(why, 300)}”' if why else ''}"

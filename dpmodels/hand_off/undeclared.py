@@ -1,19 +1,36 @@
 """What a check says beside an officer's signature: what nobody declared, and whether a unit is a person."""
 
+from pathlib import Path
+
 from dpmodels.contract.identifiers.identifier import uniques_of
-from dpmodels.hand_off.manifest import Manifest, printable
-from dpmodels.hand_off.signature import NOBODY_AGREED
+from dpmodels.hand_off.card import facts_of
+from dpmodels.hand_off.manifest import CARD, Manifest, printable
+from dpmodels.hand_off.signature import NOBODY_AGREED, reason_in
 from dpmodels.hand_off.verification import Verification
 from dpmodels.plural import counted
 from dpmodels.releases.contract import Contract
 
 
-def say_declared(manifest: Manifest, contract: Contract | None, check: Verification) -> None:
+def say_declared(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
     """Repeat what is declared; beside an officer's signature that the files may leave, say what is not."""
     check.declared = {name: printable(words, 300) for name, words in manifest.operator_says.items()}
     if check.agreed != NOBODY_AGREED:
         check.undeclared, check.persons = undeclared(manifest), whether_persons(manifest, contract)
         check.was_open = open_when_signed(manifest)
+        if CARD in manifest.artifacts and not check.faults:
+            _say_of_reason(folder, manifest, check)
+
+
+def _say_of_reason(folder: Path, manifest: Manifest, check: Verification) -> None:
+    """Say what the files are not for, which limits the officer's words leave out, and whether the officer advises."""
+    from dpmodels.pages.asked.adviser import ONE_KEY_FOR_BOTH, says_adviser
+    from dpmodels.pages.asked.signed import limits_left_out, not_for_columns
+
+    facts = facts_of(folder)
+    check.no_use = printable(not_for_columns(facts), 300)
+    check.unnumbered = limits_left_out(facts, reason_in(folder))
+    adviser = says_adviser(manifest.approved.officer) if manifest.approved else ""
+    check.adviser = ONE_KEY_FOR_BOTH.format(printable(adviser)) if adviser else ""
 
 
 def undeclared(manifest: Manifest) -> str:
@@ -35,7 +52,7 @@ def open_when_signed(manifest: Manifest) -> str:
     counts = counts_of(manifest.operator_says)
     said = [
         f"{counts['blank']} of {counted(counts['all'], 'answer')} blank",
-        f"{counts['open']} that say none, nobody, no day or no article" * bool(counts["open"]),
+        f"{counts['open']} that say none, nobody, no reason, no day or no article" * bool(counts["open"]),
         "one record not proved to be one person" * is_record({"unit": manifest.unit}),
     ]
     return ", ".join(filter(None, said))

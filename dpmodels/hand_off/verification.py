@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, NOBODY_AGREED, UNSOUND
-from dpmodels.pages.leaving import OTHER_KEY, REFUSED, leaving, next_step
+from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, NOBODY_AGREED, UNSOUND, OtherKey
+from dpmodels.pages.leaving import MAKER_UNSIGNED, OTHER_KEY, REFUSED, leaving, next_step
 from dpmodels.plural import counted
 
 UNCHECKED = (
@@ -14,10 +14,10 @@ UNCHECKED = (
 )
 """What no check of a hand-off can see."""
 VERIFIED, CONSISTENT, UNAPPROVED, FAULTY = "VERIFIED", "CONSISTENT ONLY", "NOT APPROVED", "FAULTY"
-WRONG_KEY = (
-    "the key you named is not the one that signed; check the key before anything else, since no file was checked"
-)
-"""What a headline says where nothing else is found to be wrong."""
+WRONG_KEY = "WRONG KEY"
+"""The verdict where nothing but the key that the recipient named is found to be wrong: no file was checked then."""
+OFFICER_ALONE = "officer: yes; maker: not proved. The officer whom you named lets these very files leave"
+"""What a headline says where the officer's key that the recipient named is right, and no maker's was named."""
 MADE_UP = "vouches for it. It hangs together, and whoever made it could have made it up"
 MEANS = {
     VERIFIED: "files and privacy claim are whole, and signed by the key you named",
@@ -37,6 +37,10 @@ NOT_RELEASED = (
     "no officer signed that these files may leave, so do not use them yet. {files}. The officer lets them leave by "
     "`nacre approve FOLDER`; by that key the charge alone is approved"
 )
+BESIDE_SIGNATURES = ("one_key", "two_keys", "adviser")
+"""What is said of who signed, where there is something to say."""
+NOT_FOR, REASON = "not for", "the officer's words"
+"""What is said beside that files may leave: which columns have no use, and which limits a reason leaves out."""
 UNCHANGED = {
     True: "They are unchanged, and signed by the key you named",
     False: "They are unchanged, and nobody whom you named vouches for them",
@@ -58,9 +62,13 @@ class Verification:
         officer_named: whether the recipient named an officer's key, and so expects that officer's signatures.
         undeclared: what pages ask for and nobody declared, where an officer signed that the files may leave.
         was_open: how many answers were blank then, and whether a record is proved to be a person, in words.
-        other_keys: how many of the faults are that another key signed than the recipient named.
+        other_keys: of the faults those that another key signed than the recipient named.
         persons: whether a unit is proved to be a person, where an officer signed so.
         one_key: that the maker and an officer signed with one key, where they did.
+        two_keys: that they did not, where both signed.
+        adviser: that the officer's name is that of whoever may only advise, where one key signed charge and leaving.
+        no_use: the columns of which no use holds, where an officer signed that the files may leave.
+        unnumbered: which limits of the statement the officer's reason does not name by number.
         notes: what was not checked, and why.
     """
 
@@ -78,13 +86,17 @@ class Verification:
     was_open: str = ""
     persons: str = ""
     one_key: str = ""
+    two_keys: str = ""
+    adviser: str = ""
+    no_use: str = ""
+    unnumbered: str = ""
     declared: dict[str, str] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     vouched: bool = False
     charge_approved: bool = False
     officer_named: bool = False
-    other_keys: int = 0
+    other_keys: list[OtherKey] = field(default_factory=list, compare=False, repr=False)
     work: int = field(default=0, compare=False, repr=False)
     priced: set[Any] = field(default_factory=set, compare=False, repr=False)
 
@@ -103,7 +115,7 @@ class Verification:
             **self.declared,
             **{name: said for name, said in (("not_declared", self.undeclared), ("persons", self.persons)) if said},
             "signature": self.signature,
-            **({"one_key": self.one_key} if self.one_key else {}),
+            **{name: said for name in BESIDE_SIGNATURES if (said := getattr(self, name))},
             "not_checked": UNCHECKED,
         }
 
@@ -114,28 +126,52 @@ class Verification:
             return self.signature
         return f"that of manifest.json holds, {self.signature}; what differs from it is not as it was signed"
 
-    def by_other_key(self, fault: str) -> None:
+    def by_other_key(self, fault: OtherKey) -> None:
         """Add the fault that another key signed than the one that was named."""
-        self.faults.append(fault)
-        self.other_keys += 1
+        self.faults.append(str(fault))
+        self.other_keys.append(fault)
 
     @property
     def is_of_other_key(self) -> bool:
         """Tell whether all that was found to be wrong is the key, so that the wrong one may have been named."""
-        return bool(self.faults) and self.other_keys == len(self.faults)
+        return bool(self.faults) and len(self.other_keys) == len(self.faults)
 
     @property
     def leaving(self) -> str:
         """Say whether the files may leave, and what was open when an officer signed."""
         if self.faults:
             return OTHER_KEY if self.is_of_other_key else REFUSED
-        is_signed = self.agreed != NOBODY_AGREED
-        return leaving(is_signed, self.officer_named, bool(self.one_key), self.was_open, self.vouched)
+        return leaving(
+            self.agreed != NOBODY_AGREED,
+            self.officer_named,
+            by_maker=bool(self.one_key),
+            was_open=self.was_open,
+            maker_named=self.vouched,
+            maker_signed=self.signature != NOBODY,
+        )
+
+    @property
+    def is_of_files_alone(self) -> bool:
+        """Tell whether the files are verified, and nobody knows yet whether they may leave."""
+        return self.verdict == VERIFIED and not (self.officer_named and self.agreed != NOBODY_AGREED)
+
+    @property
+    def beside_leaving(self) -> dict[str, str]:
+        """Say what the files are not for, and which limits the officer's words leave out, where one let them leave."""
+        return {name: said for name, said in ((NOT_FOR, self.no_use), (REASON, self.unnumbered)) if said}
 
     @property
     def next_step(self) -> str:
         """Say what comes next, and where the files are until then; what faults ask for stands in ``leaving``."""
-        return "" if self.faults else next_step(self.agreed != NOBODY_AGREED, self.officer_named)
+        return "" if self.faults else next_step(self.agreed != NOBODY_AGREED, self.officer_named, self.vouched)
+
+    @property
+    def _wrong_key(self) -> str:
+        """Say once which of the keys that were named is not the one that signed, and that the other one is right."""
+        options = " and ".join(dict.fromkeys(one.option for one in self.other_keys))
+        signed = " and ".join(sorted({one.what for one in self.other_keys}, reverse=True))
+        right = "the maker's key is right; " if self.vouched else ""
+        return f"{right}the key you named with {options} is not the one that signed {signed}; no file was checked"
 
     @property
     def may_not_leave(self) -> bool:
@@ -146,10 +182,12 @@ class Verification:
     def headline(self) -> str:
         """Say the verdict, what it means, and whether the files may leave, which no verdict but that of faults says."""
         if self.faults:
-            return f"{FAULTY}: {WRONG_KEY if self.is_of_other_key else counted(len(self.faults), 'fault')}"
+            return f"{self.verdict}: {self._wrong_key if self.is_of_other_key else counted(len(self.faults), 'fault')}"
         if self.may_not_leave:
             return f"{UNAPPROVED}: {NOT_RELEASED.format(files=UNCHANGED[self.vouched])}"
         agreed = self.agreed != NOBODY_AGREED
+        if agreed and self.officer_named and not self.vouched:
+            return f"{self.verdict}: {OFFICER_ALONE}; {MAKER_UNSIGNED[self.signature != NOBODY]}"
         leave = LEAVE[agreed, self.officer_named] + OF_CHARGE_ALONE * (self.charge_approved and not agreed)
         return f"{self.verdict}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}; {leave}"
 
@@ -158,10 +196,11 @@ class Verification:
         """The first words of the headline.
 
         ``VERIFIED``; ``CONSISTENT ONLY`` where nobody whom the recipient named vouches for it; ``NOT APPROVED`` where
-        the officer whom the recipient named did not let the files leave; or ``FAULTY``.
+        the officer whom the recipient named did not let the files leave; ``WRONG KEY`` where another key signed than
+        the recipient named, and nothing else was looked at; or ``FAULTY``.
         """
         if self.faults:
-            return FAULTY
+            return WRONG_KEY if self.is_of_other_key else FAULTY
         if self.may_not_leave:
             return UNAPPROVED
         return VERIFIED if self.vouched else CONSISTENT

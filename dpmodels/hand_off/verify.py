@@ -35,6 +35,7 @@ from dpmodels.hand_off.signature import (
     UNSOUND,
     OtherKey,
     by_one_key,
+    by_two_keys,
     check_agreed,
     check_signature,
 )
@@ -90,7 +91,7 @@ def verify_hand_off(
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
     if not manifest.is_charged:
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
-    say_declared(manifest, contract, check)
+    say_declared(folder, manifest, contract, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
     return check
 
@@ -142,7 +143,7 @@ def check_signers(
     try:
         check.vouched, check.signature = check_signature(folder, content, signer)
     except OtherKey as error:
-        check.by_other_key(str(error))
+        check.by_other_key(error)
         check.signature = BY_OTHER_KEY
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
@@ -160,10 +161,11 @@ def check_signers(
     try:
         check.agreed = check_agreed(folder, content, officer, approver)
     except OtherKey as error:
-        check.by_other_key(str(error))
+        check.by_other_key(error)
     except (ArtifactError, OSError) as error:
         check.faults.append(str(error))
-    check.one_key = "" if check.faults else by_one_key(folder, approver)
+    if not check.faults:
+        check.one_key, check.two_keys = by_one_key(folder, approver), by_two_keys(folder, approver)
     check.approved, check.charge_approved = check_approved(manifest, officer, check), manifest.approved is not None
     return check, None if officer and check.faults else manifest
 

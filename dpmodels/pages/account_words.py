@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from itertools import zip_longest
 from typing import Any
 
 from dpmodels import amounts
 from dpmodels.accounting.meaning import MOST_EPSILON, guesses_of_budget, in_words
 from dpmodels.pages.card_words import after_at_worst, by_factor, cases, cut, odds_factor, tells, there
-from dpmodels.pages.page import short
+from dpmodels.pages.page import percent_up, short
+
+HUNDREDTH = Decimal("0.01")
 
 
 def accounts_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -39,6 +41,8 @@ def _account(
         "of_cap": _of_cap(one),
         "losses": _losses(one, there(hand_off)),
         "fits": _fits(one, hand_off["epsilon"]),
+        "used": _used(one),
+        "more": _more(one, hand_off["epsilon"]),
         "why": amounts.composes(one["cap"], one["after"], one["remaining"]),
         "approved": one["approved"],
         "owner": cut(book.get("owner", "")),
@@ -46,6 +50,23 @@ def _account(
         "charges": one.get("charges", 0),
         "earlier": [_earlier(charge, spent) for charge, spent in zip_longest(earlier, book.get("spent", ())) if charge],
     }
+
+
+def _used(one: Mapping[str, Any]) -> str:
+    """Say which part of the cap is used, in words for a board."""
+    part = Decimal(one["after"]) / Decimal(one["cap"])
+    word = {Decimal("0.25"): "a quarter", Decimal("0.5"): "half", Decimal("0.75"): "three quarters", Decimal(1): "all"}
+    return f"{word.get(part.quantize(HUNDREDTH, ROUND_CEILING)) or percent_up(float(part))} used"
+
+
+def _more(one: Mapping[str, Any], epsilon: str | None) -> str:
+    """Say how many further releases of the size of this one are certain to fit: their epsilons at most add up."""
+    if not epsilon or not Decimal(epsilon):
+        return "what further releases fit depends on their size"
+    each, left = Decimal(amounts.spent(epsilon)), Decimal(one["cap"]) - Decimal(one["after"])
+    number = max(int(left / each), int(Decimal(one["remaining"]) >= each))
+    several = f"{number:,} more of this size are" if number else "no other of this size is"
+    return f"{'one more of this size is' if number == 1 else several} certain to fit"
 
 
 def _fits(one: Mapping[str, Any], epsilon: str | None) -> str:

@@ -9,7 +9,7 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.columns import columns_by_need
 from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
-from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words
+from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words, why_handed_over
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
 from dpmodels.pages.asked.persons import who_says_one_person
 from dpmodels.pages.asked.questions import (
@@ -111,7 +111,6 @@ def render_card(facts: Mapping[str, Any]) -> str:
         by_hand=lines(facts["given"]),
         others=_others(accounts) if accounts else "",
         fit=_fit(quality),
-        looks=[{**one, "look": look_in_words(one["look"])} for one in quality.get("fit", ())],
     )
 
 
@@ -166,6 +165,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         limits_of_use=hard_limits(facts),
         measured=measured_in_words(facts["content"]),
         by_need=columns_by_need(facts),
+        without_use=why_handed_over(facts),
         roles=ROLES,
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),

@@ -25,8 +25,12 @@ FIRST_WORDS = 60
 
 
 def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Say in plain words what was handed over, what was protected, and what the budget means."""
+    """Say in plain words what was handed over, what was protected, and what the budget means.
+
+    The ``bet`` is that of epsilon and delta alone, for any noise: one figure on every page, which may be quoted.
+    """
     hand_off, meant, content = facts["hand_off"], facts["meaning"], facts["content"]
+    of_budget = in_words(meant["right_guesses_of_budget"])
     return {
         "made": _made(content),
         **_unit(hand_off),
@@ -44,7 +48,9 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "delta": once_in(hand_off["delta"]),
         "share": _share(content.get("counted"), hand_off),
-        "guesses_of_budget": cases(in_words(meant["right_guesses_of_budget"])),
+        "guesses": of_budget,
+        "guesses_of_budget": cases(of_budget),
+        "bet": f"an even bet on {there(hand_off)} is won in {cases(of_budget)}",
         "counted": _counted(content.get("counted"), hand_off["unit"].startswith("user")),
     }
 
@@ -203,18 +209,18 @@ def tells(
     beyond: float | None = None,
     example: str = DIAGNOSIS,
 ) -> dict[str, str]:
-    """Say what releases tell of one unit: that it is there (``bet``), and what its values are (``value_guess``).
+    """Say what releases tell of one unit: that it is there, and what its values are (``value_guess``).
 
     Args:
         hand_off: whose unit and neighbors these are.
         factor: by which odds move, with ``delta``; None is one that no float holds.
         delta: see ``factor``.
-        guesses: the share of even bets that the best attacker wins, as it is written.
+        guesses: the share of even bets that the best attacker wins by the noise that was drawn, as it is written.
         beyond: the probability that odds rise by more; None where it is not known.
         example: of what a guess on a value is.
 
     Returns:
-        ``bet`` and ``value_guess`` as parts of a sentence, and the figures in them.
+        ``value_guess`` as part of a sentence, and the figures: ``cases`` are those of the noise that was drawn.
     """
     figures = of_values(factor, delta, hand_off["adjacency"] == REPLACED)
     becomes_there, example_of_values = after_one_to_nine(factor), after_one_to_nine(factor and factor**2)
@@ -230,9 +236,7 @@ def tells(
         "beyond_of_values": more_of_values,
         "example": becomes_there,
         "example_of_values": example_of_values,
-        "guesses": guesses,
         "cases": cases(guesses),
-        "bet": f"an even bet on {there(hand_off)} is won in {cases(guesses)}",
         "value_guess": f"a guess of 10 % on {guess} {becomes}",
         "value": _known_to_be_there(hand_off, example),
         "after_ten": after,

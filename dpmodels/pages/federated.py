@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
+from dpmodels.accounting.meaning import factor_rounded_up, guesses_of_budget, in_words, right_guesses
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.page import percent, render_page, short
 from dpmodels.pages.plots import Shares, bars
@@ -68,7 +68,8 @@ def _words(privacy: Mapping[str, Any]) -> dict[str, str]:
     """Say what epsilon means."""
     epsilon, delta = privacy["spent_epsilon"], privacy["delta"]
     right = right_guesses([EVENT.validate_python(privacy["event"])], epsilon, delta)
-    return {"guesses": in_words(right), "factor": factor_rounded_up(epsilon)}
+    guesses = in_words(guesses_of_budget(epsilon, delta))
+    return {"guesses": guesses, "by_noise": in_words(right), "factor": factor_rounded_up(epsilon)}
 
 
 def _row(one: Mapping[str, Any], weighs: bool) -> tuple[str, ...]:

@@ -27,10 +27,16 @@ BECAUSE = "because an officer signed it, by the key that you named"
 BY_MAKER = "because the key that you named signed it, which is the key of the maker too"
 UNDECIDED = "not yet, because no officer signed it"
 BY_ANYBODY = "not known: who signed as an officer is not proved without --officer-key"
-MAKER_UNKNOWN = "who made them is not proved without --public-key"
+BY_OFFICER = "officer: yes; maker: not proved"
+MAKER_UNSIGNED = {
+    True: "that they are the maker's needs --public-key",
+    False: "that they are the maker's needs the maker's signature, which is not here, and --public-key",
+}
+"""What it takes to know whose the files are, by whether a maker signed them."""
+LEAVING_NEEDS = "leaving needs an officer's signature, which is here"
 OTHER_KEY = (
-    "not known, because another key signed than the one that you named; until then: inside; next: check that key, and "
-    "if it is the right one use nothing of it, and ask whoever sent it"
+    "not known; until then: inside; next: check that key; if it is the right one, somebody else signed: use nothing of "
+    "it, and ask whoever sent it"
 )
 """What is said of that where nothing else was found to be wrong."""
 REFUSED = "no, because it is not as it was made; inside: use nothing of it, and ask whoever sent it"
@@ -44,6 +50,7 @@ NEXT = {
     "key could have signed",
     (True, True): "next: send all files of the folder together, officer.sig among them",
 }
+NAME_THE_MAKER = "next: get the maker's key from the maker, name it with --public-key, then send all files together"
 """What comes next, by whether some officer signed, and whether the caller named the officer's key."""
 OF_THE_DATA = re.compile(
     r"\b(itself|profil\w*|observed|public sample|(the|this|these|our|own|real|private) "
@@ -71,23 +78,32 @@ MOST_CITED, MOST_NAMED = 2, 9
 
 
 def leaving(
-    is_signed: bool, officer_named: bool, by_maker: bool = False, was_open: str = "", maker_named: bool = True
+    is_signed: bool,
+    officer_named: bool,
+    by_maker: bool = False,
+    was_open: str = "",
+    maker_named: bool = True,
+    maker_signed: bool = True,
 ) -> str:
     """Say whether the files may leave, what was open when an officer signed, and why; never yes without the key.
 
     ``by_maker``: maker and officer signed by one key. ``maker_named``: the key that was named for the maker signed.
+    ``maker_signed``: some key signed as the maker's.
     """
     if not is_signed:
         return UNDECIDED
     when = f"; open when signed: {was_open}" if was_open else ""
     if not officer_named:
         return BY_ANYBODY + when
-    unknown = "" if maker_named else f"; {MAKER_UNKNOWN}"
-    return f"{AGREED}{when}; {BY_MAKER if by_maker else BECAUSE}{unknown}"
+    if not maker_named:
+        return f"{BY_OFFICER}{when}; {LEAVING_NEEDS}; {MAKER_UNSIGNED[maker_signed]}"
+    return f"{AGREED}{when}; {BY_MAKER if by_maker else BECAUSE}"
 
 
-def next_step(is_signed: bool, officer_named: bool) -> str:
+def next_step(is_signed: bool, officer_named: bool, maker_named: bool = True) -> str:
     """Say what comes next and, unless an officer whom the caller named let the files leave, where they are."""
+    if is_signed and officer_named and not maker_named:
+        return NAME_THE_MAKER
     return NEXT[is_signed, officer_named]
 
 
@@ -148,9 +164,8 @@ def rules_to_obtain(facts: Mapping[str, Any]) -> str:
     rules_and_formulas = " and its ".join(named)
     return (
         f"from whoever wrote the schema, who checked that its {rules_and_formulas} are public: nacre refuses, before "
-        "any charge, raw rows that break one, so each holds in the real rows too (rows left out by `reject-row` aside; "
-        "a formula is not checked where one of its values is null; a rule is checked after `outside` clips or "
-        "replaces a value)"
+        "any charge, raw rows that break one, so each holds in the real rows too (but for rows that "
+        "`reject-row` leaves out, formulas of null values, and values that `outside` clips or replaces)"
     )
 
 

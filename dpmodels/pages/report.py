@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.accounting.events import EVENT
-from dpmodels.accounting.meaning import factor_rounded_up, in_words, right_guesses
+from dpmodels.accounting.meaning import factor_rounded_up, guesses_of_budget, in_words, right_guesses
 from dpmodels.contract.remarks import of_figures
 from dpmodels.pages.asked.officer import for_officer
 from dpmodels.pages.asked.several import bets_of_records
@@ -240,8 +240,9 @@ def _privacy_in_words(privacy: Mapping[str, Any], charged: Mapping[str, Any] | N
         "unit": f"one user, with at most {counted(rows, 'row')}" if one == "user" else f"one {one}",
         "whose": f"any one user with all their rows (at most {rows})" if one == "user" else f"any one {one}",
         "factor": factor_rounded_up(epsilon),
-        "guesses": in_words(right_guesses(parsed, epsilon, delta)),
-        "of_several": f"{bets_of_records(parsed, epsilon, delta)} {what}s" if (what := of_several(privacy)) else "",
+        "guesses": in_words(guesses_of_budget(epsilon, delta)),
+        "by_noise": in_words(right_guesses(parsed, epsilon, delta)),
+        "of_several": f"{bets_of_records(epsilon, delta)} {what}s" if (what := of_several(privacy)) else "",
     }
 
 

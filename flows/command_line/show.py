@@ -16,7 +16,7 @@ from dpmodels.authoring.lint import load_contract
 from dpmodels.contract.remarks import in_short, is_declared, is_of_dates
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
 from dpmodels.hand_off.manifest import MANIFEST
-from dpmodels.hand_off.verification import VERIFIED, Verification
+from dpmodels.hand_off.verification import BESIDE_SIGNATURES, VERIFIED, Verification
 from dpmodels.ledger.approval import Approval, ApprovalRequest
 from dpmodels.pages.advice import drowned_in_words
 from dpmodels.pages.leaving import FILES
@@ -46,7 +46,7 @@ PRODUCTS = {
     "soft-labels.parquet": "soft labels",
 }
 """What a hand-off holds besides its report, and what it is called."""
-CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", "one_key", "records")
+CHECKED = ("files", "budget", "unit", "charge", "signature", "approved", "may_leave", *BESIDE_SIGNATURES, "records")
 CALLED = {"approved": "charge_approved"}
 """What of these is called otherwise where a person reads it: that files may leave is approved apart."""
 UNSEEN = "not_checked"
@@ -54,6 +54,8 @@ UNSEEN = "not_checked"
 PAGES = {"statement.html": "statement for an officer", "data-sheet.html": "data sheet", "model-card.html": "model card"}
 
 
+OF_FILES_ALONE = "; exit code 0 is of the files alone"
+"""What a check says beside its exit code, where it does not know whether the files may leave."""
 NOT_TO_LEAVE = 4
 """The exit code of a check by an officer's key, where no officer signed that the files may leave."""
 
@@ -299,8 +301,9 @@ def show_verified(
 
     Raises:
         ArtifactError: something is wrong.
-        Exit: with 4, if the caller named an officer's key and no officer signed that the files may leave; else with 3,
-            if nobody whom the caller named vouches for it.
+        Exit: with 1, if another key signed than the one that the caller named; with 4, if the caller named an officer's
+            key and no officer signed that the files may leave; else with 3, if nobody whom the caller named vouches for
+            it.
     """
     from tasks.run.bucket import verify
 
@@ -315,11 +318,15 @@ def show_verified(
         facts["records"] = f"those in {records} are of this hand-off; what nobody declared is of whoever wrote them"
     if as_json:
         leaving = {"leaving": verified.leaving, "next": verified.next_step}
+        leaving |= {name.replace(" ", "_"): said for name, said in verified.beside_leaving.items()}
         beside = {"cautions": verified.cautions, "notes": verified.notes}
         print_json({"verdict": verified.verdict, **facts, **leaving, **beside})
     else:
         echo(verified.headline)
-        echo(f"{FILES}: {verified.leaving}")
+        alone = OF_FILES_ALONE if verified.is_of_files_alone else ""
+        echo(f"{FILES}: {verified.leaving}{alone}")
+        for name, said in verified.beside_leaving.items():
+            echo(f"{name}: {said}")
         for title, names in _in_blocks(facts).items():
             echo(title)
             print_facts("", spaced({CALLED.get(name, name): facts[name] for name in names}))
@@ -337,6 +344,7 @@ def _show_faults(folder: str, verified: Verification, as_json: bool) -> None:
 
     Raises:
         ArtifactError: there are faults.
+        Exit: with 1, where another key signed than the one that the caller named.
     """
     if not verified.faults:
         return
@@ -346,11 +354,11 @@ def _show_faults(folder: str, verified: Verification, as_json: bool) -> None:
     else:
         echo(verified.headline)
         echo(f"{FILES}: {verified.leaving}")
+    if verified.is_of_other_key:  # the headline has said all that there is to say
+        raise typer.Exit(1)
     for fault in verified.faults:
         echo(fault, err=True)
     echo(f"signature: {verified.signature_beside_faults}", err=True)
-    if verified.is_of_other_key:
-        raise ArtifactError(f"{verified.headline}, and do not use the hand-off {folder} before that")
     raise ArtifactError(
         f"{verified.verdict}: the hand-off {folder} has {counted(len(verified.faults), 'fault')}: "
         "do not use it, and ask whoever sent it"

@@ -17,7 +17,7 @@ from dpmodels.accounting.events import (
     PureEvent,
     SampledGaussianEvent,
 )
-from dpmodels.accounting.meaning import Meaning, only_gaussians, probability_beyond, right_guesses_of_records
+from dpmodels.accounting.meaning import Meaning, probability_beyond
 from dpmodels.privacy import PrivacyBudget, exact_decimal
 
 SGD = SampledGaussianEvent(noise_multiplier=1.1, sampling_probability=0.02, steps=200)
@@ -41,20 +41,6 @@ def test_the_best_attacker_on_gaussian_noise_is_right_in_phi_of_half_mu(epsilon:
     rng = np.random.default_rng(7)
     guesses = rng.normal(0, z, 200_000) < 0.5  # the likelier of 0 and 1, where the truth is 0
     assert guesses.mean() == pytest.approx(found.right_guesses, abs=0.006)
-
-
-@pytest.mark.parametrize("records", [1, 2, 3, 5])
-def test_several_records_of_one_person_are_told_from_noise_as_one_that_moves_sums_as_often(records: int) -> None:
-    events = [ComposedEvent(events=(GaussianEvent(noise_multiplier=3.0), GaussianEvent(noise_multiplier=4.0)))]
-    mu, epsilon, delta = math.sqrt(1 / 9 + 1 / 16), 2.0, 1e-5
-    said = right_guesses_of_records(events, epsilon, delta, records)
-    assert said == pytest.approx(norm.cdf(records * mu / 2), abs=1e-9)
-    steps = [*events, PureEvent(epsilon=0.1)]
-    of_all = delta * (math.exp(records * epsilon) - 1) / (math.exp(epsilon) - 1)
-    by_epsilon = (math.exp(records * epsilon) + of_all) / (1 + math.exp(records * epsilon))
-    assert right_guesses_of_records(steps, epsilon, delta, records) == pytest.approx(by_epsilon)
-    assert only_gaussians(events) and not only_gaussians(steps)
-    assert right_guesses_of_records([GaussianEvent(noise_multiplier=1e-4)], 1e6, 0.5, records) == 1.0
 
 
 @pytest.mark.parametrize("event", [GaussianEvent(noise_multiplier=2.5), SGD])

@@ -46,7 +46,10 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     said = f"on {datetime.now(UTC).date()}, in the words “DPIA 2026-17”, by "
     checked = verify_hand_off(hand_off, officer_key=public)  # no officer approved the charge: that of all files counts
     assert checked.agreed.startswith(f"{said}the officer's key you named") and checked.faults == []
-    assert run_cli("verify", hand_off, "--officer-key", public)[0] == 3  # nobody signed who made it
+    code, out, _ = run_cli("verify", hand_off, "--officer-key", public)  # nobody signed who made it
+    assert code == 3 and out.startswith("CONSISTENT ONLY: officer: yes; maker: not proved. The officer whom you named")
+    assert "vouches for it" not in out and "files may leave: officer: yes; maker: not proved; " in first_words(out)
+    assert "they are the maker's needs the maker's signature, which is not here" in first_words(out)
     unnamed = first_words(run_cli("verify", hand_off)[1])  # anybody could have signed so
     unproved = "who signed as an officer is not proved without --officer-key; open when signed: 20 of 20 answers blank"
     assert f"files may leave: not known: {unproved}" in unnamed and "yes" not in unnamed
@@ -104,7 +107,9 @@ def test_a_maker_who_is_the_officer_as_well_is_remarked(tmp_path: Path, hand_off
     (key, public), (other, _) = write_key(tmp_path / "dana.pem"), write_key(tmp_path / "eve.pem")
     sign_manifest(hand_off, other)
     agree(hand_off, key, date(2026, 1, 2))
-    assert verify_hand_off(hand_off).one_key == "" and "one_key" not in verify_hand_off(hand_off).facts
+    checked = verify_hand_off(hand_off)
+    assert checked.one_key == "" and "one_key" not in checked.facts
+    assert checked.facts["two_keys"] == "maker and officer signed with two different keys"
     sign_manifest(hand_off, key)
     said = "was signed with the key that approved that the files may leave: maker and officer are one"
     assert said in verify_hand_off(hand_off, public, officer_key=public).one_key
@@ -171,7 +176,8 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     code, out, _ = run_cli("verify", folder, *keys, "--json")
     assert code == NOT_TO_LEAVE and json.loads(out)["may_leave"] == NOBODY_AGREED
     assert json.loads(out)["verdict"] == nacre.verify(folder, signers, keys[-1]).verdict == "NOT APPROVED"
-    assert run_cli("verify", folder, *keys[:2])[0] == 0
+    code, out, _ = run_cli("verify", folder, *keys[:2])
+    assert code == 0 and "no officer signed it; exit code 0 is of the files alone" in first_words(out)
     assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
     code, out, _ = run_cli("verify", folder, *keys[:2])
     unknown = "; not known: who signed as an officer is not proved without --officer-key, so whether they may leave"
@@ -180,7 +186,10 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     inside = "until then: inside, sent to nobody and not used; next: get the officer's key from the officer"
     assert " ".join(out.partition("beyond any check of files")[2].split()).partition(inside)[2].endswith("have signed")
     assert json.loads(run_cli("verify", folder, *keys[:2], "--json")[1])["next"].startswith(inside)
+    wrong = first_words(run_cli("verify", folder, *keys[:2], "--officer-key", signers)[1])
+    assert wrong.startswith("WRONG KEY: the maker's key is right; the key you named with --officer-key is not the one")
     code, out, _ = run_cli("verify", folder, *keys)
+    assert "exit code 0" not in first_words(out) and "two keys: maker and officer signed with two different" in out
     assert out.splitlines()[0].endswith("; the officer whom you named lets them leave")
     assert (
         code == 0

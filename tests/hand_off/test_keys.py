@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
 import nacre
-from dpmodels.errors import InvalidArgument
+from dpmodels.errors import ArtifactError, InvalidArgument
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.hand_off.signature import SIGNATURE, sign_manifest
-from dpmodels.hand_off.verification import CONSISTENT, FAULTY, UNAPPROVED, VERIFIED
+from dpmodels.hand_off.verification import CONSISTENT, UNAPPROVED, VERIFIED, WRONG_KEY
 from dpmodels.hand_off.verify import verify_hand_off
 from dpmodels.keys import PRIME, SMALL_ORDER, fingerprint, is_weak, key_text, private_key, public_key, signed_by
 from dpmodels.ledger.approval import ApprovalRequest
@@ -117,14 +117,16 @@ def test_the_verdict_tells_who_vouches_and_so_does_the_exit_status(tmp_path: Pat
     assert "purpose: " in blocks[4] and "account: " in blocks[4] and blocks[6].strip().startswith("not checked: ")
     other = write_key(tmp_path / "other.pem")[1]
     code, out, err = run_cli("verify", hand_off, "--public-key", other, "--json")
-    assert code == 1 and json.loads(out)["verdict"] == FAULTY and "the key you named (--public-key)" in err
+    assert code == 1 and json.loads(out)["verdict"] == WRONG_KEY and err == ""
+    assert "the key you named (--public-key)" in " ".join(json.loads(out)["faults"])
     code, out, err = run_cli("verify", hand_off, "--public-key", other)
     assert code == 1 and out.startswith(
-        "FAULTY: the key you named is not the one that signed; check the key before anything else, "
-        "since no file was checked\n"
-        "files may leave: not known, because another key signed"
+        "WRONG KEY: the key you named with --public-key is not the one that signed the manifest; no file was checked\n"
+        "files may leave: not known; until then: inside; next: check that key; if it is the right one, somebody else"
     )
-    assert "the key you named (--public-key)" in err and "files may leave" not in err and "not as it was" not in err
+    assert err == "" and out.count("is not the one") == 1 and "not as it was" not in out  # said once
+    with refused(ArtifactError, "WRONG KEY: the key you named with"):
+        nacre.verify(hand_off, other)
     (hand_off / "report.html").write_text("x")
     code, out, _ = run_cli("verify", hand_off, "--public-key", other)  # what a stranger signed is not looked at
     assert code == 1 and "no file was checked" in out and "VERIFIED" not in out
@@ -159,8 +161,8 @@ def test_an_approval_by_anybody_s_key_says_so(tmp_path: Path) -> None:
     (hand_off / MANIFEST).write_text(json.dumps(whole))
     found = verify_hand_off(hand_off)
     assert found.faults == [] and fingerprint(key_text(public_key(public))) in found.approved
-    code, _, err = run_cli("verify", hand_off, "--officer-key", dana_file)
-    assert code == 1 and "the key you named (--officer-key) is not the one that signed the charge" in err
+    code, out, _ = run_cli("verify", hand_off, "--officer-key", dana_file)
+    assert code == 1 and "WRONG KEY: the key you named with --officer-key is not the one that signed the charge;" in out
     unsigned = GOLDEN / "FORMAT-2" / "fitted-again"
     found = verify_hand_off(unsigned, officer_key=dana_file)
     assert found.faults == [] and found.verdict == UNAPPROVED  # what nobody approved is not broken

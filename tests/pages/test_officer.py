@@ -57,7 +57,7 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
     assert "only if each person has one record, else a row of several): ε and δ alone give it, for any noise" in page
-    assert "Bets by the noise that was drawn (below) are for experts on this release alone." in page
+    assert "Bets by the noise that was drawn, in small print below, are for experts on this release alone." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
     assert "are for experts" not in said(card)["statement.html"]
 
@@ -96,7 +96,11 @@ def test_what_an_account_spent_is_one_number_beside_its_cap_and_no_plain_sum_is_
         card["accounts"][0] |= {"before": "0", "after": "1", "cap": "2", "remaining": "1", **changes}
         return said(card)["statement.html"].partition("budget spent")[2].partition("operator's words")[0].strip()
 
-    assert tile() == "ε = 1 of 2 0 before this release, 1 by it; one further release of 1 at most fits"
+    board = "half used one more of this size is certain to fit. ε = 1 of 2: "
+    assert tile() == f"{board}0 before this release, 1 by it; one further release of 1 at most fits"
+    assert tile(after="2", remaining="0").startswith("all used no other of this size is certain to fit. ε = 2 of 2")
+    assert tile(cap="4", remaining="3").startswith("a quarter used 3 more of this size are certain to fit. ")
+    assert tile(cap="3").startswith("34 % used 2 more of this size are certain")
     less = ": no plain sum, as releases together cost less than the sum of their ε"
     assert tile(remaining="1.6584").endswith(f"one further release of 1.6584 at most fits{less}")
     assert tile(before="0.8", after="1.3", cap="1.3", remaining="0").endswith(f"nothing further fits{less}")
@@ -118,7 +122,15 @@ def test_a_check_says_yes_by_the_officer_s_key_alone_and_where_the_files_are_unt
     )
     assert leaving(True, officer_named=True, was_open=asked).startswith(f"yes; open when signed: {asked}; because an")
     alone = leaving(True, officer_named=True, was_open=asked, maker_named=False)
-    assert alone.endswith("; who made them is not proved without --public-key")
+    assert alone == (
+        f"officer: yes; maker: not proved; open when signed: {asked}; leaving needs an officer's signature, which is "
+        "here; that they are the maker's needs --public-key"
+    )
+    unsigned = leaving(True, officer_named=True, maker_named=False, maker_signed=False)
+    assert unsigned.endswith(
+        "that they are the maker's needs the maker's signature, which is not here, and --public-key"
+    )
+    assert next_step(True, officer_named=True, maker_named=False).startswith("next: get the maker's key from the maker")
     assert leaving(False, officer_named=True).startswith("not yet, because no officer signed")
     for is_signed, officer_named in ((False, False), (False, True), (True, False)):
         assert next_step(is_signed, officer_named).startswith("until then: inside, sent to nobody and not used; next: ")
@@ -135,3 +147,47 @@ def test_an_officer_reads_how_the_method_was_tested_and_by_whom() -> None:
     assert 'href="report.html#officer">Was the method tested?' in pages["statement.html"]
     documents = Path(__file__).parents[2] / "docs"
     assert "## Was the method tested?" in (documents / "officer.md").read_text() and (documents / "audit.md").exists()
+
+
+def test_boxes_of_a_statement_have_one_meaning_and_columns_without_use_are_asked_about() -> None:
+    card = facts()
+    names = [one["name"] for one in card["content"]["columns"]]
+    card["quality"] |= {"group_means": {}, "marked": {"by itself": {"bad": {names[0]: "not known"}}}}
+    page = said(card)["statement.html"].partition("Ten questions")[0]
+    assert (
+        page.count("tick what the purpose needs") == 2 and "does not need" not in page and "needed for it" not in page
+    )
+    assert f"Of {len(names)} columns, 1 has no use that holds: {names[0]}. Why is it handed over?" in page
+    card["quality"]["marked"] = {"by itself": {"good": {names[0]: "2 %"}}}
+    assert "no use that holds" not in said(card)["statement.html"]
+
+
+def test_all_columns_of_a_limit_are_named_up_to_twelve() -> None:
+    card = facts()
+    card["quality"]["marked"] = {"by itself": {"bad": {f"c{number}": "not known" for number in range(12)}}}
+    assert "c9, c10 and c11" in said(card)["statement.html"].partition("Ten questions")[0]
+
+
+def test_a_name_of_whoever_may_only_advise_asks_who_decides() -> None:
+    card = facts()
+    asks = "The name says DPO, and one key signs both charge and leaving: Art. 38(6) asks who decides"
+    assert asks not in said(card)["statement.html"]
+    card["hand_off"]["approved"]["officer"] = "C. Martin, DPO"
+    assert asks in said(card)["statement.html"]
+
+
+def test_an_officer_reads_of_what_is_usual_of_known_limits_and_of_what_is_to_be_done_when_something_goes_wrong() -> (
+    None
+):
+    card = facts()
+    card["given"] = {"why": "DPIA 2026-11, as the board decided", "contact": "dpo@clinic.example"}
+    report, statement = (said(card)[name] for name in PAGES[:2])
+    assert "OpenDP's registry of deployments" in report and "docs/privacy.md of that version" in report
+    assert "the document of that decision, which their words name" in statement
+    wrong = statement.partition("If something goes wrong")[2]
+    assert "tell the contact at once; the controller has 72 hours to notify a breach" in wrong
+    card["given"] = {"why": "epsilon 1 is small"}
+    assert "the document of that decision" not in said(card)["statement.html"]
+    page = render_pages(card, json.loads((FOLDER / "report.json").read_text()))["report.html"]
+    links = re.findall(r'<a href="(#\w+)">', page.partition("<nav")[2].partition("</nav>")[0])
+    assert links.index("#officer") == links.index("#use") - 1 <= 1

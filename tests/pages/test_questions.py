@@ -13,13 +13,14 @@ from scipy.special import ndtr
 
 from dpmodels import amounts
 from dpmodels.accounting.calibration import gaussian_epsilon
-from dpmodels.accounting.events import EVENT, GaussianEvent, leaves
-from dpmodels.accounting.meaning import probability_beyond
+from dpmodels.accounting.events import GaussianEvent
+from dpmodels.accounting.meaning import guesses_of_budget, in_words, probability_beyond
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.hand_off.card import _quality
 from dpmodels.hand_off.manifest import CARD
 from dpmodels.hand_off.pages import render_pages
 from dpmodels.pages.asked.open_points import counts_of, open_of
+from dpmodels.pages.asked.several import delta_of_records
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.card_words import after_at_worst, beyond_of_values, cautions_of, cut
 from dpmodels.pages.excluded import pale_groups, weaker_pairs
@@ -184,8 +185,10 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         "learns no more of one unit than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
     assert re.search(rf"one record is there is won in {both} Best attacker, δ counted in; a coin", said)
-    by_noise = r"By the noise that was drawn one is won in at most [\d.]+ % of cases by these files; in at most [\d.]+"
-    assert re.search(rf"{by_noise} % of cases by all the account paid for; on 2, 3 or 5 records", said)
+    share = r"at most [\d.]+ % of cases"
+    by_noise = f"By the noise that was drawn one on one is won in {share} by these files; in {share} by all the account"
+    assert re.search(rf"{by_noise} paid for\.", said)
+    assert re.search(r"On somebody with more records a bet is won in at most [\d.]+ % with 2, [\d.]+ % with", said)
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
     only = " %, only if each person has one record, else a row of several)"
     assert said.count("authorities quote") == 1 and only in said
@@ -225,7 +228,7 @@ DECLARED = {
     "compatibility": "Not needed: the same purpose",
     "information": "Leaflet at admission",
     "minors": "None",
-    "processor": "No processor",
+    "processor": "None: own staff alone",
     "recipient": "University of Ghent",
     "recipient_retention": "Until 2029-12-31",
     "license": "CC BY 4.0",
@@ -262,6 +265,8 @@ TRANSFER = ("the controller", "Not stated", "whether it goes to a third country,
         ),
         ("compatibility", "None weighed", "Answered with none", "why this use fits what the data"),
         ("minors", "Unknown", "Answered with none", "whether children, or other vulnerable people, are among"),
+        ("processor", "None", "No reason given", "who processes the data on its behalf, by which contract (Art. 28)"),
+        ("compatibility", "No other purpose", "No reason given", "why this use fits what the data"),
         ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
         ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
@@ -307,7 +312,10 @@ def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -
     card["given"] = {**DECLARED, "license": "None claimed", "controller": "", "retention": "Three months"}
     statement, page = text_of(render_statement(card)), text_of(render_card(card))
     assert "15 of 20 have an answer of their own" not in statement  # one more is blank
-    assert "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no" in statement
+    assert (
+        "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no reason, no"
+        in statement
+    )
     assert (
         "Of 20 questions 14 have an answer of their own, by its form; 2 may be answered in words of these" in page
         and "2 are blank" in page
@@ -355,7 +363,7 @@ def test_each_role_has_a_line_and_no_page_calls_it_otherwise() -> None:
 def test_secrecy_ethics_and_objections_are_asked_of_the_controller_and_answered_by_no_option() -> None:
     said = text_of(render_statement({**facts(), "given": DECLARED}))
     box = said.partition("To obtain before the files leave")[2].partition("Ten questions")[0]
-    for asked in ("professional secrecy (medical, legal; in Germany § 203 StGB)", "ethics board", "objected (Art. 21)"):
+    for asked in ("professional secrecy allows this, where it binds you", "ethics board", "objected (Art. 21)"):
         assert box.count(asked) == 1
 
 
@@ -411,16 +419,17 @@ def test_the_statement_says_what_key_signs() -> None:
 
 def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() -> None:
     card = facts()
-    card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534}
+    card["meaning"] |= {"odds_factor": 2.718282, "right_guesses": 0.5534, "right_guesses_of_budget": 0.731}
     statement, *others = (text_of(render(card)) for render in (render_statement, render_sheet, render_card))
-    bet = "even bet on whether one record is there is won in at most 55.4 % of cases"
+    bet = "even bet on whether one record is there is won in at most 73.1 % of cases"
+    assert not any("55.4 %" in page for page in others)
     known = "somebody with one record who is known to be there"
     guess = f"guess of 10 % on a value of {known}, such as in column sick, becomes"
     assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
-    assert "one is won in at most 55.4 % of cases by these files" in statement and "is won in" not in others[1]
+    assert "one on one is won in at most 55.4 % of cases by these files" in statement and "is won in" not in others[1]
     assert f"{guess} 45.1 %" in statement and "a value of somebody with one record becomes" in others[1]
     tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
-    assert tiles == ["55.4 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
+    assert tiles == ["73.1 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
     card["meaning"]["odds_factor"] = None
     assert "such as in column sick, may become nearly any, and" in text_of(render_sheet(card))
     assert (
@@ -455,7 +464,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     card["given"]["signer"] = "A. Peeters, data steward"
     said = text_of(render_statement(card))
     assert answer(render_statement(card), 6).endswith(
-        "conflict of interests). The operator declares as their maker: “A. Peeters, data steward”."
+        "(Art. 38(6)). The operator declares as their maker: “A. Peeters, data steward”."
     )
     assert (
         said.count("declares as their maker") == 1
@@ -574,13 +583,13 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
     words = (
-        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no day or no "
-        "article; 2 are blank; "
+        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no reason, no day "
+        "or no article; 2 are blank; "
     )
     assert whole["operator's words"] == f"{words}nobody checked them"
     assert (
-        whole["budget spent"].startswith("ε = ")
-        and f" of {cap_of(card)} 0 before this release, " in whole["budget spent"]
+        re.match(r"[\w %]+ used .* certain to fit\. ε = ", whole["budget spent"])
+        and f" of {cap_of(card)}: 0 before this release, " in whole["budget spent"]
     )
     assert whole["hidden"] == "one record not proved to be one person"
     card["given"], card["accounts"] = {}, []
@@ -653,20 +662,19 @@ def test_groups_that_no_rate_counts_are_named_on_the_data_sheet_and_weaker_pairs
 def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     card = facts()
     said = text_of(render_statement(card))
-    events = [EVENT.validate_python(one) for charge in card["hand_off"]["charges"] for one in charge["events"]]
-    mu = math.sqrt(sum(one.noise_multiplier**-2 for one in leaves(events)))
-    wins = [f"{math.ceil(1000 * ndtr(records * mu / 2)) / 10:g} %" for records in (2, 3, 5)]
-    asked = "on 2, 3 or 5 records of one person in at most"
-    assert f"{asked} {wins[0]}, {wins[1]} or {wins[2]}." in said
+    epsilon, delta = float(card["hand_off"]["epsilon"]), card["hand_off"]["delta"]
+    wins = [
+        in_words(guesses_of_budget(number * epsilon, delta_of_records(epsilon, delta, number))) for number in (2, 3, 5)
+    ]
+    asked = "On somebody with more records a bet is won in at most"
+    assert f"{asked} {wins[0]} with 2, {wins[1]} with 3 and {wins[2]} with 5." in said
     epsilon = float(amounts.spent(card["hand_off"]["epsilon"]))
     for number in (2, 3, 5):
         after = after_at_worst(math.exp(2 * number * epsilon))
         assert f"The same of somebody with {number} records {after} at most" in said
     assert "the most unusual record too, and not for a person with several" in said
-    card["hand_off"]["charges"][0]["events"].append({"kind": "pure", "epsilon": 0.1})
-    assert asked not in text_of(render_statement(card)) and "with 2 records" in text_of(render_statement(card))
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
-    assert "with 2 records" not in text_of(render_statement(card))
+    assert "with 2 records" not in (said := text_of(render_statement(card))) and asked not in said
     assert "what a guess on a value becomes by these files (" in text_of(render_statement(card))
 
 

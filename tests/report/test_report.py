@@ -242,7 +242,10 @@ def test_the_page_fetches_nothing_and_draws_every_column(facts):
     assert "zoom" not in text.replace('"mechanism": "zoom"', "") and "rough counts of single columns, round 1" in text
     assert all(address.startswith("data:") for address in page.fetched)
     assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
-    assert "guess right in <strong>55.4 %</strong> of cases" in text and "2.72 times" in text
+    assert (
+        "guess right in <strong>73.2 %</strong> of cases" in text and "such a guess is right in 55.4 % of cases" in text
+    )
+    assert "2.72 times" in text
 
 
 def test_the_page_says_beneath_the_means_what_was_clipped(facts):

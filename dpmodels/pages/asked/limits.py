@@ -3,11 +3,12 @@
 Somebody holds the declared purpose against it: nacre compares no words.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.named import MOST_NAMED, listed
+from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
 SINGLE = "a decision about a single person, or a search for one"
@@ -25,7 +26,8 @@ MOST_LETTERS = 240
 """Letters of a clause for which a statement has room, names in it among them."""
 SHORT = {"by itself": "shares and quantiles"}
 """What headings of a report are called where none stands above them."""
-MOST_COLUMNS, MOST_GROUPS = 5, 3
+MOST_COLUMNS, MOST_GROUPS, ALL_NAMED = 5, 3, 12
+"""So many pairs and groups are named, and columns, of which whoever ticks a list is to know each."""
 TERMS = {
     "hold": "hold",
     "in some groups": "hold but for the pale groups",
@@ -66,11 +68,11 @@ def _not_for(quality: Facts) -> list[str]:
 
 def _marked(quality: Facts) -> list[str]:
     """Name what a report marks as of no use, by what is asked of it; nothing where it marks none."""
-    bad = {title: [*map(cut, marks["bad"])] for title, marks in _marks(quality).items() if "bad" in marks}
+    bad = {title: [*marks["bad"]] for title, marks in _marks(quality).items() if "bad" in marks}
     moments = {} if "not_for" in quality else quality.get("moments", {})
-    lost = {what: [*map(cut, names)] for what, names in moments.items()}
+    lost = {what: [*names] for what, names in moments.items()}
     every = [
-        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {listed(names, MOST_COLUMNS)}"
+        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {_all(names)}"
         for title, names in (bad | lost).items()
     ]
     return [MARKED.format(marks="; ".join(every))] if every else []
@@ -84,6 +86,37 @@ def _marks(quality: Facts) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """Return the marks of the columns; cards up to page layout 24 have none."""
     marks: Mapping[str, Mapping[str, Mapping[str, str]]] = quality.get("marked", {})
     return marks
+
+
+def without_use(facts: Facts) -> list[str]:
+    """Return the columns that are handed over and of which no use holds: a report marks each figure of them as bad.
+
+    Empty of cards that have no marks.
+    """
+    marks, means = _marks(facts["quality"]), " ".join(f" {one} " for one in _means_that_hold(facts["quality"]))
+    of_column = {
+        one["name"]: {mark for kinds in marks.values() for mark, names in kinds.items() if one["name"] in names}
+        for one in facts["content"].get("columns", ())
+    }
+    return [name for name, kinds in of_column.items() if kinds == {"bad"} and f" {name} " not in means]
+
+
+def _means_that_hold(quality: Facts) -> list[str]:
+    """Return which means by group a report states, on whatever terms."""
+    return [one for terms in TERMS for one in quality.get("group_means", {}).get(terms, ())]
+
+
+def why_handed_over(facts: Facts) -> str:
+    """Ask why columns are handed over of which no use holds; empty without any."""
+    if not (names := without_use(facts)):
+        return ""
+    have, them = ("has", "Why is it") if len(names) == 1 else ("have", "Why are they")
+    every = len(facts["content"]["columns"])
+    return f"Of {counted(every, 'column')}, {len(names)} {have} no use that holds: {_all(names)}. {them} handed over?"
+
+
+def _all(names: Sequence[str]) -> str:
+    return listed([*map(cut, names)], ALL_NAMED)
 
 
 def measured_in_words(content: Facts) -> str:

@@ -40,6 +40,15 @@ TESTED = (
 """How the method was tested, in words that an officer can cite; `docs/officer.md` says in which tests."""
 
 
+USUAL = (
+    "No number is usual for all data. What others chose stands in OpenDP's registry of deployments "
+    "(`github.com/opendp/deployments-registry-data`), with other units and δ; nacre's documentation begins at ε = 1, "
+    "and asks from 10 on why (`docs/which-epsilon.md`). Here it is {epsilon}."
+)
+"""Whether an epsilon is usual, by what is public."""
+KNOWN_LIMITS = "Known limits of nacre {version}: `docs/privacy.md` of that version."
+
+
 def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what a report of a hand-off says to an officer; nothing without the facts of a card."""
     if card is None:
@@ -51,10 +60,12 @@ def for_officer(card: Mapping[str, Any] | None) -> dict[str, Any]:
         "warnings": warnings(card),
         "has_exact_bounds": bool(from_the_data(card["content"].get("sources", ()))),
         "hidden": f"{words['one']}, {words['of_persons']}" if words["of_persons"] else "",
-        "guess": f"{words['value_guess']}, and {words['bet']} (by the noise that was drawn; a coin wins 50 %)",
+        "guess": f"{words['value_guess']}, and {words['bet']} (a coin wins 50 %)",
         "beside_one": beside_one_record(card, words),
         "declared": [(title, card["given"][name]) for name, title in DECLARED.items() if card["given"].get(name)],
         "reckoned": left_out_and_reckoned(card)[1],
         "tested": coded(TESTED),
+        "usual": coded(USUAL.format(epsilon=words["epsilon"])),
+        "known_limits": coded(KNOWN_LIMITS.format(version=card["hand_off"]["nacre_version"])),
         "beside": BESIDE,
     }

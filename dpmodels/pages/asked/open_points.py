@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNSTATED, NONE, NAMELESS = "Not stated", "Answered with none", "Without a name"
-DATELESS, WITHOUT_ARTICLE = "Without a day", "Without an article of the GDPR"
-STATES = (UNSTATED, NONE, WITHOUT_ARTICLE, NAMELESS, DATELESS)
+DATELESS, WITHOUT_ARTICLE, NO_REASON = "Without a day", "Without an article of the GDPR", "No reason given"
+STATES = (UNSTATED, NONE, NO_REASON, WITHOUT_ARTICLE, NAMELESS, DATELESS)
+NONE_WITH_REASON = ("compatibility", "processor")
+"""Fields of which none is an answer with its reason alone, which stands behind a mark such as a colon."""
+BARE_NONE = re.compile(r"\W*(none|no|not|nobody|nothing)\b[^:;,(–—]*", re.IGNORECASE)
 MAY_BE_NONE = ("special_categories", "compatibility", "information", "minors", "processor")
 """Fields of which none, with or without a reason, is an answer."""
 BEGINS_WITH_NONE = re.compile(r"\W*(none|no|not|nobody|nothing|unknown|n/?a|tbd|todo)\b", re.IGNORECASE)
@@ -110,7 +113,8 @@ ASKED = {
 }
 """What is asked of a person, by the field of a declaration that has it; some stand in the words of another field."""
 BESIDE_OPTIONS = (
-    "from the controller, whether professional secrecy (medical, legal; in Germany § 203 StGB) allows this",
+    "from the controller, whether professional secrecy allows this, where it binds you (such as Art. 226-13 Code pénal "
+    "in France, § 203 StGB in Germany)",
     "from the controller, the vote of an ethics board, or why none is needed",
     "from the controller, that nobody is in the data who objected (Art. 21), or opted out of it",
     "from the controller, the national law where an article asks for one (Art. 6(3), 9(2), 89(1))",
@@ -216,6 +220,8 @@ def _state(name: str, given: Mapping[str, str]) -> str:
         return "" if dated else DATELESS
     if (NO_ANSWER if name in MAY_BE_NONE else BEGINS_WITH_NONE).match(text):
         return NONE
+    if name in NONE_WITH_REASON and BARE_NONE.fullmatch(text):
+        return NO_REASON
     if name == "why":
         return NONE if NOBODY.search(text) else ""
     if name in ("recipient", "controller", "contact", "signer"):

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.pages.asked.adviser import ASKS_WHO_DECIDES, says_adviser
 from dpmodels.pages.asked.risk import risks, what_to_quote
-from dpmodels.pages.asked.several import bets_by_noise
+from dpmodels.pages.asked.several import notes_on_bets
 from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
@@ -46,7 +47,7 @@ ROLES = (
 """Who is who on all pages."""
 ADVISERS = (
     "A data-protection officer who may only advise (Art. 39) leaves signing to the controller: who decides may not be "
-    "who watches over it (Art. 38(6), conflict of interests). "
+    "who watches over it (Art. 38(6)). "
 )
 STATEMENT, SHEET, CARD, REPORT = "statement.html", "data-sheet.html", "model-card.html", "report.html"
 ANSWERED = (
@@ -117,7 +118,7 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     rows = (*header, "What it counts"), *risks(words, *sides)
     text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says. "
     text += what_to_quote(words)
-    return Answer("What could somebody learn at worst?", text, more, rows, bets_by_noise(facts, words, of_all))
+    return Answer("What could somebody learn at worst?", text, more, rows, notes_on_bets(facts, words, of_all))
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -182,14 +183,13 @@ def _ground(facts: Facts) -> Answer:
     minors = given.get("minors")
     least_ages = facts["content"].get("ages", {})
     ages = ", ".join(f"{cut(name)} may hold ages from {least}" for name, least in least_ages.items())
-    ask = "whether that agrees" if minors else "whether minors are among them"
     parts = [
         PURPOSE if given.get("purpose") else _declares("", "", "a purpose"),
         _declares(given.get("legal_basis"), "this legal basis", "a legal basis"),
         _declares(given.get("subjects"), "whose data it is", "whose data it is"),
         _declares(minors, "of children among them", f"whether {VULNERABLE} are among them"),
         "" if minors else "Nacre cannot know it.",
-        f"By the schema {ages}: ask {ask}." if ages else "",
+        f"By the schema {ages}: ask whether minors are among them." if ages and not minors else "",
     ]
     question = "For what purpose, on what legal basis, and are there children among the people?"
     return Answer(question, " ".join(filter(None, parts)), (_MADE, ("To obtain", f"{STATEMENT}#obtain")))
@@ -222,7 +222,10 @@ def _approval(facts: Facts, accounts: Accounts) -> Answer:
         "officer.sig beside them: nacre verify FOLDER reads it, with its day, and without that file nobody took it. "
     )
     text += "Nacre verify also says whether the files are signed, and whether maker and officer signed by one key. "
-    text += ADVISERS + _declares(facts["given"].get("signer"), "as their maker", "who made the files")
+    text += ADVISERS
+    if adviser := says_adviser(approved["officer"]) if (approved := facts["hand_off"]["approved"]) else "":
+        text += f"The name says {cut(adviser)}, and one key signs both charge and leaving: {ASKS_WHO_DECIDES}. "
+    text += _declares(facts["given"].get("signer"), "as their maker", "who made the files")
     return Answer("Who approved it, and when?", text, (("Approved", f"{STATEMENT}#approved"), _MADE))
 
 
@@ -238,7 +241,7 @@ def _budget(facts: Facts, accounts: Accounts) -> Answer:
         left += f" ({one['why']})" if one["why"] else ""
     whose = f" of {one['client']}, which spent the most," if one["client"] and len(accounts) > 1 else ""
     spent = f"ε = {one['after']} of {one['cap']} with this ({one['before']} before)"
-    text = f"Account {cut(one['name'])}{whose} has spent {spent}; {left}"
+    text = f"{_capital(one['used'])}; {one['more']}. Account {cut(one['name'])}{whose} has spent {spent}; {left}"
     text += f", until {one['expires']}." if one["expires"] else "."
     if cap := one["of_cap"]:
         becomes = at_most(cap["example"], cap["beyond"]) if cap["example"] else "nearly any"

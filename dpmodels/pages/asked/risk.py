@@ -11,7 +11,7 @@ QUOTE = (
     "it, for any noise, so it compares with other releases."
 )
 """Which figure to quote to whom, and why."""
-OF_NOISE = " Bets by the noise that was drawn (below) are for experts on this release alone."
+OF_NOISE = " Bets by the noise that was drawn, in small print below, are for experts on this release alone."
 DRAWS = "draws of the noise"
 Words = Mapping[str, Any]
 

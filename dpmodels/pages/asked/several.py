@@ -4,13 +4,12 @@ Privacy: reckoned of a manifest's events and budget.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from dpmodels import amounts
-from dpmodels.accounting.events import EVENT, Event
-from dpmodels.accounting.meaning import in_words, only_gaussians, right_guesses_of_records
+from dpmodels.accounting.meaning import guesses_of_budget, in_words
 from dpmodels.pages.card_words import NEARLY_ANY, REPLACED, after_at_worst, is_record
 from dpmodels.pages.page import short_up
 
@@ -47,7 +46,6 @@ def figures_of_several(facts: Facts, words: Mapping[str, Any]) -> dict[str, str]
     bets = bets_of_several(facts) if what else ""
     return {
         "bets": f"{bets} {what}s" if bets else "",
-        "there": guesses_of_several(words, False),
         "of_values": guesses_of_several(words, True),
     }
 
@@ -82,33 +80,14 @@ def several_records(facts: Facts) -> str:
     return f"{known} At worst a person has {', '.join(some[:-1])} and {some[-1]} ({grows}): answer 2."
 
 
-def bets_by_noise(facts: Facts, words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> str:
-    """Say how often even bets are won by the noise that was drawn, beside bounds for any noise; empty if no rarer."""
-    said = list[str]()
-    if words["cases"] != words["guesses_of_budget"]:
-        said.append(f"in {words['cases']} by these files")
-    if of_all and of_all["of_noise"] and of_all["cases"] != of_all["guesses_of_budget"]:
-        said.append(f"in {of_all['cases']} by all the account paid for")
-    if several := _bets_of_several(facts):
-        said.append(several)
-    if not said:
-        return ""
-    return (
-        f"Bets above hold for any noise that keeps ε and δ. By the noise that was drawn one is won {'; '.join(said)}."
-    )
-
-
-def _bets_of_several(facts: Facts) -> str:
-    """Say how often the best attacker is right on somebody with a few records; empty where noise does not tell it."""
-    hand_off = facts["hand_off"]
-    if not _has_events_of_records(hand_off):
-        return ""
-    events = _events(hand_off)
-    if not only_gaussians(events):
-        return ""
-    epsilon, delta = float(hand_off["epsilon"]), hand_off["delta"]
-    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
-    return f"on {_either(map(str, RECORDS))} records of one person in at most {_either(shares)}"
+def notes_on_bets(facts: Facts, words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> str:
+    """Say how often bets on several records are won whatever the noise, and by the noise that was drawn one on one."""
+    several = bets_of_several(facts)
+    notes = [f"On somebody with more records a bet is won in at most {several}."] if several else []
+    of_noise = [(words, "by these files"), *([(of_all, "by all the account paid for")] if of_all else [])]
+    rarer = [f"in {one['cases']} {by}" for one, by in of_noise if one["cases"] != one["guesses_of_budget"]]
+    notes += [f"By the noise that was drawn one on one is won {'; '.join(rarer)}."] if rarer else []
+    return " ".join(notes)
 
 
 def bets_of_several(facts: Facts) -> str:
@@ -116,17 +95,14 @@ def bets_of_several(facts: Facts) -> str:
     hand_off = facts["hand_off"]
     if not _has_events_of_records(hand_off):
         return ""
-    return bets_of_records(_events(hand_off), float(hand_off["epsilon"]), hand_off["delta"])
+    return bets_of_records(float(hand_off["epsilon"]), hand_off["delta"])
 
 
-def bets_of_records(events: Sequence[Event], epsilon: float, delta: float) -> str:
-    """Write how often the best attacker is right on a few records of one person."""
-    shares = [in_words(right_guesses_of_records(events, epsilon, delta, number)) for number in RECORDS]
+def bets_of_records(epsilon: float, delta: float) -> str:
+    """Write how often the best attacker is right on a few records of one person, whatever the noise."""
+    budgets = [(number * epsilon, delta_of_records(epsilon, delta, number)) for number in RECORDS]
+    shares = [in_words(guesses_of_budget(*budget)) for budget in budgets]
     return _listed([f"{share} with {number}" for share, number in zip(shares, RECORDS, strict=True)])
-
-
-def _events(hand_off: Facts) -> list[Event]:
-    return [EVENT.validate_python(one) for charge in hand_off["charges"] for one in charge["events"]]
 
 
 def _has_events_of_records(hand_off: Facts) -> bool:
@@ -142,8 +118,3 @@ def delta_of_records(epsilon: float, delta: float, records: int) -> float:
 
 def _listed(figures: Sequence[str]) -> str:
     return f"{', '.join(figures[:-1])} and {figures[-1]}"
-
-
-def _either(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} or {last}"
