@@ -23,6 +23,7 @@ from dpmodels.hand_off.columns.check_figures import FIGURES_OF_A_RATE, impossibl
 from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
 from dpmodels.hand_off.columns.check_groups import are_called
 from dpmodels.hand_off.columns.check_joint import are_joint
+from dpmodels.hand_off.columns.check_sums import are_wholes
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
@@ -39,7 +40,7 @@ LONGEST = 1000
 SHARED = {"format", "about", "data_set", "method", "privacy", "hashes", "not_promised", "drowned", "cautions"}
 TABLE = SHARED - {"about"} | {"rows_are", "noise_stddev", "synthetic_rows", "released_records", "columns", "pairs"}
 TABLE |= {"released_noise_stddev", "fit", "sample_sheet", "sample_classes", "charged", "gate", "map", "headline"}
-TABLE |= {"rates", "derived", "groups", "asked_rates", "asked", "joint"}
+TABLE |= {"rates", "derived", "groups", "asked_rates", "asked", "joint", "wholes"}
 EMBEDDED = SHARED | {"documents", "dim", "candidates", "candidates_chosen", "policy", "map", "map_explains", "clusters"}
 EMBEDDED |= {"headline"}
 FEDERATED = SHARED | {"unprotected", "trust", "sizes_are_public", "compared", "clients", "public_records", "classes"}
@@ -131,6 +132,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "pairs": _are_pairs(report["pairs"], table, report["columns"]),
         "rates": _are_rates(report.get("rates"), _targets(contract, table), table, report["columns"]),
         "groups": are_called(report, table),
+        "wholes": are_wholes(report),
         "asked": report.get("asked") in (None, _asked(table)),
         "joint": are_joint(report, table),
         "asked_rates": all(

@@ -188,18 +188,24 @@ def _noises(planned: Mapping[str, float], released: Mapping[str, float] | None) 
 def _numbers(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the table of means of what is handed over."""
     dropped = not_handed_over(report)
-    return [number_row(one) for one in with_figures(report) if "mean" in one and one["name"] not in dropped]
+    wholes = {name: NORMAL_95 * error for name, (_, error) in report.get("wholes", {}).items()}
+    shown = [one for one in with_figures(report) if "mean" in one and one["name"] not in dropped]
+    return [number_row(one, wholes.get(one["name"])) for one in shown]
 
 
-def number_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be."""
+def number_row(one: Mapping[str, Any], off_released: float | None = None) -> tuple[str, ...]:
+    """Return a line of the table of means: two means, within what, quantile, within what, what the mean could be.
+
+    ``off_released``: what the released mean alone is within, where all tables tell it together.
+    """
     means = one.get("unseen", {}).get("means", ())
     has_quantile = "p99" in one and not has_few_values(one)
     off = within_of(one, "mean")
     synthetic = one["mean"].get("synthetic")  # reports of page layouts up to 6 have none
     return (
         one["name"],
-        amount(one, one["mean"]["estimate"], off),
+        amount(one, one["mean"]["estimate"], off_released or off)
+        + (f" ± {error(one, off_released)}" if off_released else ""),
         "" if synthetic is None else amount(one, synthetic, off),
         _within(one, "mean"),
         *((large_amount(one, one["p99"]["estimate"]), _within(one, "p99")) if has_quantile else ("", "")),

@@ -203,10 +203,13 @@ def _of_report(run: Run, column: str) -> "pd.DataFrame | None":
 
     facts = _facts_of(run)
     columns = {one["name"]: one for one in (*facts.get("columns", ()), *facts.get("derived", ()))}
-    one = columns.get(column, {})
-    if "mean" not in one or one["type"] == "datetime" or one["mean"]["expected_error"] is None:
+    one, wholes = columns.get(column, {}), facts.get("wholes", {})
+    is_known = "mean" in one and (column in wholes or one["mean"]["expected_error"] is not None)
+    if not is_known or one["type"] == "datetime":
         return None
     _, mean, within, *_, reason = stated_mean(one)
+    if column in wholes:  # what the released mean alone is off by, as values thin out
+        within = INTERVAL * wholes[column][1]
     nulls = [_part_of_nulls(columns[name]) for name in one.get("follows", (column,))]
     count = facts["released_records"] * (1 - nulls[0]) if not any(nulls) or len(nulls) == 1 else float("nan")
     figures = {"mean": mean, "within": within, "standard_error": within / INTERVAL, "count": count, "reason": reason}

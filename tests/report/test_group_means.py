@@ -141,6 +141,13 @@ def test_a_group_of_zeros_and_of_small_values_is_called_as_elsewhere() -> None:
     assert called(["north", "south"]) == "north, south"
 
 
+def test_ranges_behind_a_group_of_zeros_are_masks_of_all_fine_cells() -> None:
+    column = Integer(type="integer", min=0, max=99, zero_inflated=True)
+    masks = cells_of_ranges([["exactly 0"], ["1 to 49"], ["50 to 99"]], column)
+    assert masks is not None and [len(one) for one in masks] == [column.size] * 3
+    assert masks[0].nonzero()[0].tolist() == [column.size - 1] and not masks[1][-1] and not masks[2][-1]
+
+
 def test_a_group_that_holds_one_value_of_a_number_keeps_what_a_formula_makes_of_it() -> None:
     assert _values(SCHEMA.columns["nights"], "nights", ["3"]) == {"nights": 3.0}
     assert _values(SCHEMA.columns["nights"], "nights", ["3 to 4"]) == {}

@@ -30,6 +30,18 @@ def add_up(report: Facts, table: Schema) -> bool:
     return _are_sums(report, table) and _make_wholes(report, table)
 
 
+def are_wholes(report: Facts) -> bool:
+    """Tell whether the means of all rows that all tables tell together are those stated, each with an error."""
+    columns = {one["name"]: one.get("mean", {}) for one in (*report["columns"], *report.get("derived", ()))}
+    return all(
+        len(one) == 2
+        and all(type(each) in (int, float) and math.isfinite(each) for each in one)
+        and one[1] > 0
+        and columns.get(name, {}).get("estimate") == one[0]
+        for name, one in report.get("wholes", {}).items()
+    )
+
+
 def _are_sums(report: Facts, table: Schema) -> bool:
     """Tell whether the means of a group, as released and synthetic, keep formulas, and rules of two columns."""
     written, means = _written(report, table), dict[tuple[str, tuple[str, ...]], dict[str, Facts]]()
@@ -126,10 +138,14 @@ def _values(column: Any, name: str, labels: Sequence[str]) -> dict[str, float]:
 
 def _make_wholes(report: Facts, table: Schema) -> bool:
     """Tell whether the mean over all groups is that of all rows, where an error of this is stated on any terms."""
-    columns = {one["name"]: one for one in (*report["columns"], *report.get("derived", ()))}
+    columns, together = (
+        {one["name"]: one for one in (*report["columns"], *report.get("derived", ()))},
+        report.get("wholes", {}),
+    )
     for means in report.get("groups", ()):
         mean, groups = columns.get(means["column"], {}).get("mean", {}), means["groups"]
         error = mean.get("expected_error") or mean.get("expected_error_if_thinning_out")
+        error = together[means["column"]][1] if means["column"] in together else error
         if error is None or any(one["released"] is None for one in groups):
             continue
         missed = sum(one["share"] * one["released"] for one in groups) - mean["estimate"]

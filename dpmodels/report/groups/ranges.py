@@ -106,7 +106,7 @@ def cells_of_ranges(labels: Sequence[Sequence[str]], column: Continuous) -> list
     (first, last), masks = column.grid.bounds, list[Mask]()
     before, off = float(column.low), ROUNDED * max(abs(column.low), abs(column.high)) * (column.decimals is None)
     for names in labels:
-        inside = np.zeros(column.cells + len(states), dtype=np.bool_)
+        inside = np.zeros(column.size, dtype=np.bool_)
         for name in names:
             if name in states:
                 inside[states.pop(name)] = True

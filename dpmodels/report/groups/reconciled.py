@@ -159,7 +159,7 @@ def reconciled(
         both = zip(of_all, known.values(), strict=True)
         held = [(row, mean, error * (not one.is_exact)) for (row, mean, error), (_, one) in both]
         closer, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
-        if (np.abs(of @ (closer - means)) <= MOST_MOVED * errors).all():
+        if (np.abs(of @ (closer - means)) <= MOST_MOVED * errors + EXACT * np.abs(of @ means).max()).all():
             means = closer
     return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
 

@@ -57,10 +57,11 @@ def _made_up(term: Term) -> MeanOfAll | None:
     groups, counts = term.groups, term.groups["count"].clip(lower=0.0)
     if not len(groups) or not counts.sum() > 0 or groups["mean"].isna().any():
         return None
-    shares, off = counts / counts.sum(), groups["off"] / counts.sum()
-    mean = float(shares @ groups["mean"])
-    errors = shares * errors_of_groups(groups), off * (groups["mean"] - mean)
-    error = math.sqrt(sum(float(np.square(np.asarray(one)).sum()) for one in errors))
+    means, off = np.asarray(groups["mean"], dtype=np.float64), np.asarray(groups["off"], dtype=np.float64)
+    shares = np.asarray(counts / counts.sum(), dtype=np.float64)
+    mean = float(shares @ means)
+    errors = shares * errors_of_groups(groups), off * (means - mean) / float(counts.sum())
+    error = math.sqrt(sum(float(one @ one) for one in errors))
     return MeanOfAll(mean, error) if math.isfinite(mean) and math.isfinite(error) and error > 0 else None
 
 
