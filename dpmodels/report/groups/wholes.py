@@ -2,7 +2,8 @@
 
 The counts of an amount alone reach far, so noise far out moves its mean; beside a category it is counted in fewer
 ranges, of which many are empty by group. What the groups make up is a second estimate of the mean of all rows, with an
-error of its own, and each table has one. The means of these, weighed by their errors, is stated, and groups make it up.
+error of its own, and each table has one. The one with the least error is stated, and the groups of all tables make it
+up. No average is: where values lie in a cell is taken to be the same by all tables, so their errors are not independent.
 
 Privacy: post-processing of released counts, public noise scales and the public schema.
 """
@@ -21,7 +22,6 @@ from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.means import Measured, Term
 from dpmodels.report.groups.reconciled import MeanOfAll, errors_of_groups, reconciled, related
 from dpmodels.statistics.digits import beside
-from dpmodels.statistics.normal import NORMAL_95
 
 Facts = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ Facts = Mapping[str, Any]
 def of_all_tables(
     alone: Mapping[str, MeanOfAll], pairs: Iterable[tuple[str, str]], measured: Callable[[str, str], Measured | None]
 ) -> dict[str, MeanOfAll]:
-    """Return means of all rows as all tables tell them together, none moved by more than it may be off by itself.
+    """Return means of all rows, each by the table that tells it best, of those that several tables tell.
 
     Args:
         alone: what the counts of each amount tell by themselves.
@@ -41,14 +41,9 @@ def of_all_tables(
         if name in every and (means := measured(name, by)) and not means.is_dated:
             every[name] += [one] if (one := _made_up(means.whole)) else []
     together = dict[str, MeanOfAll]()
-    for name, (first, *others) in every.items():
-        weights = [1 / max(one.error, 1e-300) ** 2 for one in (first, *others)]
-        mean = float(np.average([one.mean for one in (first, *others)], weights=weights))
-        reach = NORMAL_95 * first.error
-        if others:
-            together[name] = MeanOfAll(
-                min(max(mean, first.mean - reach), first.mean + reach), math.sqrt(1 / sum(weights)), is_exact=True
-            )
+    for name, told in every.items():
+        if len(told) > 1:
+            together[name] = min(told, key=lambda one: one.error)._replace(is_exact=True)
     return together
 
 
