@@ -8,6 +8,7 @@ from typing import Any
 from dpmodels.clock import clock_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_doubts import has_its_doubts
 from dpmodels.hand_off.columns.figures import are_figures, has_figures
 from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.releases.contract import Contract
@@ -71,6 +72,7 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         and _are_cells(facts, column)
         and ("warning" not in facts or is_warning(facts["warning"], later))
         and set(facts.get("avoid", ())) <= set(DOUBTED)
+        and (later or has_its_doubts(facts, column))
         and facts.get("discovered_bounds", []) == discovered_bounds(column, name, contract)
         and facts["verdict"] == verdict(facts)
         and {key: facts[key] for key in facts.keys() & {"table"}} == table_of_column(contract, name)

@@ -10,6 +10,7 @@ from dpmodels.arrays import Mask
 from dpmodels.contract.columns import Continuous, Derived, Discrete, names_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import MORE, are_groups
+from dpmodels.hand_off.columns.check_doubts import are_doubted
 
 Facts = Mapping[str, Any]
 ROUNDED, ROUNDED_VALUE = 1e-4, 1e-5
@@ -67,6 +68,7 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
         all(is_mean(one, low - slack, high + slack) for one in groups)
         and len(known) >= LEAST
         and are_ends(means, table)
+        and are_doubted(means, report, table)
         and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
         and _are_about(means["column"], groups, known, report, slack)
         and _keep_rules(means, table, slack)
@@ -84,11 +86,12 @@ def slack_of(name: str, table: Schema) -> float:
 
 
 def are_ends(means: Facts, table: Schema) -> bool:
-    """Tell whether what is said to be the ends of a column's values are those of the schema, where it is said."""
+    """Tell whether it is said between what a column's values lie exactly where an interval reaches beyond."""
     from dpmodels.report.groups.reconciled import ends_of_values
+    from dpmodels.report.groups.stated import cut_at
 
-    ends = ends_of_values(table.columns, means["column"])
-    return CUT not in means or means[CUT] == [end if math.isfinite(end) else None for end in ends]
+    cut = cut_at(means["groups"], ends_of_values(table.columns, means["column"]))
+    return {key: means[key] for key in means.keys() & {CUT}} == cut
 
 
 def _keep_rules(means: Facts, table: Schema, slack: float) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.schema import Schema
+from dpmodels.hand_off.columns.check_doubts import are_doubted
 from dpmodels.hand_off.columns.check_groups import CUT, KEYS, ROUNDED, are_ends, are_groups_of, is_mean, slack_of
 
 Facts = Mapping[str, Any]
@@ -56,10 +57,10 @@ def _is_class(joint: Facts, report: Facts) -> bool:
 
 def are_joint_figures(report: Facts, table: Schema) -> bool:
     """Tell whether means and rates of joint tables lie where their columns reach; their words are known."""
-    return all(_are_figures(one, table) for one in report.get("joint", ()) if "groups" in one)
+    return all(_are_figures(one, report, table) for one in report.get("joint", ()) if "groups" in one)
 
 
-def _are_figures(joint: Facts, table: Schema) -> bool:
+def _are_figures(joint: Facts, report: Facts, table: Schema) -> bool:
     from dpmodels.report.groups.reconciled import ends_of_values
     from dpmodels.report.groups.stated import LEAST
 
@@ -68,7 +69,7 @@ def _are_figures(joint: Facts, table: Schema) -> bool:
     low, high = (0.0, 1.0) if is_rate else ends_of_values(table.columns, joint["column"])
     return (
         all(is_mean(one, low - slack, high + slack) for one in groups)
-        and (is_rate or are_ends(joint, table))
+        and (is_rate or (are_ends(joint, table) and are_doubted(joint, report, table)))
         and sum(one["released"] is not None for one in groups) >= LEAST
         and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
     )
