@@ -15,6 +15,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_joint import are_joint_figures
+from dpmodels.hand_off.columns.check_parts import left_out
 from dpmodels.hand_off.columns.check_rates import MOST_OFF, ROUNDED_SHARE, are_rates
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.pages.figures.ruled import ruled_pairs
@@ -71,6 +72,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that were counted
     checks[NO_SUM] = not (checks["pairs"] and checks["groups"]) or add_up(report, table)
     yield from (name for name, sound in checks.items() if not sound)
+    yield from (f"{name}, of which a part is missing" for name in left_out(report, table))
 
 
 def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) -> bool:
