@@ -16,7 +16,7 @@ from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_joint import are_joint_figures
 from dpmodels.hand_off.columns.check_parts import left_out
-from dpmodels.hand_off.columns.check_rates import MOST_OFF, ROUNDED_SHARE, are_rates
+from dpmodels.hand_off.columns.check_rates import LEAST_NOISE, MOST_OFF, ROUNDED_SHARE, are_of_size, are_rates
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.derived.places import helper_places
@@ -31,6 +31,8 @@ LISTED = 10
 """What is listed of two columns: their places, four distances, and four figures of how they depend on each other."""
 MOST_DEPENDENT = 1 - 1 / 6
 """Dependence of two columns of six groups that are one, the most that there is."""
+LEAST_ERROR = 0.15
+"""Part of the noise of a bar which the error of a counted share is at least: 0.3 in what was made."""
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
@@ -58,6 +60,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that hold figures which cannot be."""
     for facts, column in zip(report["columns"], table.modelled.values(), strict=True):
         yield from (f"columns.{facts['name']}.{key}" for key in _of_column(facts, column))
+        yield from (f"columns.{facts['name']}.{key}" for key in _without_noise(facts, report))
     checks = {
         "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
         "released_records": _are_between([report["released_records"]], 0),
@@ -170,6 +173,27 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
         yield "unseen"
     yield from (key for key, reckoned in WITHIN.items() if key in facts and facts[key] != reckoned(facts))
     yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
+
+
+def _without_noise(facts: Facts, report: Facts) -> Iterator[str]:
+    """Name the figures of a column that are less off than its counts, or than the least noise that a report names."""
+    stddev, cells = facts.get("released_stddev", ()), facts.get("cells", 0)
+    noises = [one for name, one in report["noise_stddev"].items() if name.startswith("records")]
+    if not stddev or not noises:
+        return
+    if min(stddev) * report["released_records"] < LEAST_NOISE * min(noises):
+        yield "released_stddev"
+    error, distance = facts["expected_error_of_a_share"], facts["expected_distance"]
+    if cells > 1 and error < LEAST_ERROR * sum(stddev) / len(stddev):
+        yield "expected_error_of_a_share"
+    if distance < min(1.0, cells * error / 2) * (1 - ROUNDED) - ROUNDED_SHARE:
+        yield "expected_distance"
+    for key in ("distance", "rank_distance"):
+        if facts.get(f"noise_{key}_95", 1.0) < facts.get(f"expected_{key}", 0.0):
+            yield f"noise_{key}_95"
+    largest = facts.get("largest_cell", {})
+    if not facts["ordered"] and largest and not are_of_size([([largest["label"]], largest["share"])], facts):
+        yield "largest_cell"
 
 
 def _is_figure(fact: Facts, column: Modelled) -> bool:
