@@ -25,7 +25,11 @@ LOST = {"status", "charged", "event", *PRICE}
 OTHER_SCORES = "report.json shows other charged scores, or at another price, than the manifest has a line for"
 SECTIONS = ("data_set", "method", "privacy", "hashes")
 """What the reports of all formats say alike. Other words are those of a layout, and are held where its pages are."""
-OF_COUNTS, ZOOM, AT_EACH_ZOOM = ("records in", "number of records"), "zoom", "records in a cell of one column, at each zoom"
+OF_COUNTS, ZOOM, AT_EACH_ZOOM = (
+    ("records in", "number of records"),
+    "zoom",
+    "records in a cell of one column, at each zoom",
+)
 """What the noise of counts is named, and the event and the noise of a look that only finds where values lie."""
 CLOSE = 1e-9
 """How far another version may round a number, relatively."""

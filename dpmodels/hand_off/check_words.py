@@ -19,8 +19,8 @@ from dpmodels.contract.workload import weighed
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.columns.check_columns import are_columns, are_groups
 from dpmodels.hand_off.columns.check_derived import are_derived
-from dpmodels.hand_off.columns.check_figures import impossible
 from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
+from dpmodels.hand_off.columns.check_figures import impossible
 from dpmodels.hand_off.columns.check_groups import are_called
 from dpmodels.hand_off.columns.check_joint import are_joint
 from dpmodels.hand_off.columns.check_rates import FIGURES_OF_A_RATE

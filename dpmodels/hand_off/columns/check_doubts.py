@@ -72,7 +72,9 @@ def are_doubted(means: Facts, report: Facts, table: Schema) -> bool:
     if _is_dated(means["column"], table):
         return True
     figures = [[one[key] for one in known] for key in ("released", "within")]
-    reasons = reasons_of(figures[0], [SHRUNK * one for one in figures[1]], ends_of_values(table.columns, means["column"]))
+    reasons = reasons_of(
+        figures[0], [SHRUNK * one for one in figures[1]], ends_of_values(table.columns, means["column"])
+    )
     return all(one["reason"] or not reason for one, reason in zip(known, reasons, strict=True))
 
 

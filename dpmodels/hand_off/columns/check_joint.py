@@ -98,7 +98,7 @@ def _are_in_order(joint: Facts, report: Facts) -> bool:
 
 
 def _make_up(joint: Facts, side: int, report: Facts, table: Schema) -> bool:
-    """Tell whether combinations are as many rows as the groups of one column, with their mean or rate, but for noise."""
+    """Tell whether combinations are as many rows as the groups of one column, with their figure, but for noise."""
     groups, stated = list[tuple[list[str], float]](), _stated(joint, side, report)
     column, by = table.columns[joint["column"]], {one["name"]: one for one in report["columns"]}.get(joint["by"][side])
     for labels in _once([one["labels"][side] for one in joint["groups"]]):

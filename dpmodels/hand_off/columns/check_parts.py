@@ -33,7 +33,8 @@ def left_out(report: Facts, table: Schema) -> Iterator[str]:
         "pairs": {tuple(one[:2]) for one in distances} == {*combinations(varied, 2)},
         "rates": _has_rates(report, table, varied),
         "asked_rates": "drowned" in report or {*_due(report, table)} <= {*_rated(report.get("asked_rates", ()))},
-        "derived": not report["synthetic_rows"] or {*_shown(table)} <= {one["name"] for one in report.get("derived", ())},
+        "derived": not report["synthetic_rows"]
+        or {*_shown(table)} <= {one["name"] for one in report.get("derived", ())},
     }
     yield from (name for name, is_whole in parts.items() if not is_whole)
 
