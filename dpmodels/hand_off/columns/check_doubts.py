@@ -20,7 +20,7 @@ SHRUNK = 0.98
 def has_its_doubts(facts: Facts, column: Modelled) -> bool:
     """Tell whether facts of a column say to use none of the figures that its errors leave open, and why."""
     if "released" not in facts:
-        return "avoid" not in facts and "unseen" not in facts
+        return "avoid" not in facts
     errors = {key: facts[key] for key in ("mean", "p99", "unseen") if key in facts} if "mean" in facts else {}
     if ("resolved" in facts) > ("warning" in facts):
         return False

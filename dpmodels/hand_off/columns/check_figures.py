@@ -75,7 +75,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that were counted
     checks[NO_SUM] = not (checks["pairs"] and checks["groups"]) or add_up(report, table)
     yield from (name for name, sound in checks.items() if not sound)
-    yield from (f"{name}, of which a part is missing" for name in left_out(report, table))
+    yield from (f"{name}, of which a part is missing" for name in left_out(report, table) if checks["pairs"])
 
 
 def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) -> bool:

@@ -146,10 +146,10 @@ def _is_ruled(group: Facts, joint: Facts, report: Facts, table: Schema) -> bool:
     taken, rules = labels.index(joint["class"]), rules_of(table)
     others = [at for at, label in enumerate(labels) if at != taken and (label != "null" or one == table.target)]
     inside = [cells_of(table.columns[name], [each])[0] for name, each in zip(by, group["labels"], strict=True)]
-    sides = [(name, cells) for name, cells in zip(by, inside, strict=True) if cells is not None]
-    fixed = [fixed_rate(rules, one, name, cells, taken, others) for name, cells in sides]
-    may_be = len(sides) < len(by) or any({*rule.columns} == {one, *by} for rule in rules.implications)
-    may_be |= any(may_be_fixed(rules, one, name, cells, taken, others) for name, cells in sides)
+    known = [(name, cells) for name, cells in zip(by, inside, strict=True) if cells is not None]
+    fixed = [fixed_rate(rules, one, name, cells, taken, others) for name, cells in known]
+    may_be = len(known) < len(by) or any({*rule.columns} == {one, *by} for rule in rules.implications)
+    may_be |= any(may_be_fixed(rules, one, name, cells, taken, others) for name, cells in known)
     off = group["within"]
     figures = group["released"], off, group["synthetic"]
     is_noisy = not off or has_noise(group["share"], group["released"], off / NORMAL_95, report)

@@ -10,7 +10,6 @@ from typing import Any
 from dpmodels.contract.columns import Boolean, Discrete, helpers
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
-from dpmodels.report.pairs import MOST_COLUMNS
 
 LEAST_AXIS = 1e-9
 """Length of an axis that is surely drawn, and one by the length of the longest."""
@@ -21,6 +20,7 @@ def left_out(report: Facts, table: Schema) -> Iterator[str]:
     """Name the parts of a report that are not all there; of a table whose rows are all alike."""
     from dpmodels.report.groups.joint import asked_joint
     from dpmodels.report.groups.stated import asked_names
+    from dpmodels.report.pairs import MOST_COLUMNS
 
     columns, distances = report["columns"], (report["pairs"] or {}).get("distances", ())
     if not distances or any("table" in one for one in columns):

@@ -108,7 +108,8 @@ def has_noise(share: float, rate: float, off: float, report: Facts) -> bool:
     """Tell whether a rate is off by what the least noise makes of the counts that it is of, at least."""
     noises = [one for name, one in report["noise_stddev"].items() if name.startswith("records")]
     least = LEAST_NOISE * min(noises, default=0.0) * math.hypot(1 - rate, rate)
-    return share * report["released_records"] * off >= min(least, share * report["released_records"])
+    records: float = share * report["released_records"]
+    return records * off >= min(least, records)
 
 
 def are_of_size(groups: Iterable[tuple[Sequence[str], float]], column: Facts) -> bool:

@@ -4,18 +4,22 @@ A report states such figures without noise, since rows that break a rule are ref
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmodels.arrays import Mask
 from dpmodels.contract.columns import Continuous, Derived, Discrete, names_of
 from dpmodels.contract.schema import Schema
-from dpmodels.report.derived.possible import Rules
+
+if TYPE_CHECKING:
+    from dpmodels.report.derived.possible import Rules
 
 
-def rules_of(table: Schema) -> Rules:
+def rules_of(table: Schema) -> "Rules":
     """Return the rules of one row of a table."""
+    from dpmodels.report.derived.possible import Rules
+
     return Rules(table.implications, table.rules, table.columns, table.modelled)
 
 
@@ -32,7 +36,7 @@ def cells_of(by: Any, labels: Sequence[Sequence[str]]) -> Sequence[Mask | None]:
     return [None if each is None else np.isin(np.arange(by.size), each) for each in places]
 
 
-def fixed_rate(rules: Rules, one: str, by: str, inside: Mask, taken: int, others: Sequence[int]) -> float | None:
+def fixed_rate(rules: "Rules", one: str, by: str, inside: Mask, taken: int, others: Sequence[int]) -> float | None:
     """Return the rate of a class of a column in a group of another, if one rule fixes it at 0 or 1 in all of it."""
     if not inside.any():
         return None
@@ -40,7 +44,7 @@ def fixed_rate(rules: Rules, one: str, by: str, inside: Mask, taken: int, others
     return 0.0 if none[taken] else 1.0 if none[others].all() else None
 
 
-def may_be_fixed(rules: Rules, one: str, by: str, inside: Mask, taken: int, others: Sequence[int]) -> bool:
+def may_be_fixed(rules: "Rules", one: str, by: str, inside: Mask, taken: int, others: Sequence[int]) -> bool:
     """Tell whether rules may fix a rate, cell by cell; of ranges, and of what is computed, whether there are any."""
     if {one, by} & {name for name, each in rules.columns.items() if getattr(each, "computed", None)}:
         return True
