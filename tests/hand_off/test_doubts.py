@@ -156,6 +156,13 @@ def test_a_column_whose_mean_is_open_says_so_and_so_do_its_groups() -> None:
     assert not are_doubted(alike, {"columns": [{"name": "fee"}]}, table)
 
 
+def test_a_column_of_one_value_is_not_doubted() -> None:
+    """Its mean "may be anywhere from 7 to 7", and narrower bounds were advised."""
+    table = Schema.model_validate({"name": "x", "columns": {"sole": {"type": "integer", "min": 7, "max": 7}}})
+    errors = {"mean": {"estimate": 7.0, "expected_error": 0.0}, "unseen": {"means": [7.0, 7.0], "far": True}}
+    assert doubt(table.modelled["sole"], errors) is None
+
+
 def ruled(**rates: Any) -> tuple[Json, Json]:
     """Return rates of remote acts by their kind, of which a rule fixes one at 0, and the report that they are in."""
     column = {"ordered": False, "released_stddev": [0.002, 0.002]}
