@@ -23,8 +23,7 @@ from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
 from dpmodels.hand_off.columns.check_figures import impossible
 from dpmodels.hand_off.columns.check_groups import are_called
 from dpmodels.hand_off.columns.check_joint import are_joint
-from dpmodels.hand_off.columns.check_rates import FIGURES_OF_A_RATE
-from dpmodels.hand_off.columns.figures import are_figures, has_figures
+from dpmodels.hand_off.columns.figures import FIGURES_OF_A_RATE, are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED

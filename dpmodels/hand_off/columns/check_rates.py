@@ -13,8 +13,6 @@ from dpmodels.plural import ZERO
 from dpmodels.report.within import MOST_RATES, rate_within
 
 Facts = Mapping[str, Any]
-FIGURES_OF_A_RATE = ("released", "stddev", "synthetic", "share", "within")
-"""What a report says of the rate of the target in each group of a column."""
 DRAWN_APART = 0.02
 """By how much the first rows, of which rates are, and all rows may differ in a share."""
 ROUNDED_SHARE = 2e-6

@@ -4,6 +4,9 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+FIGURES_OF_A_RATE = ("released", "stddev", "synthetic", "share", "within")
+"""What a report says of the rate of the target in each group of a column."""
+
 
 def are_figures(value: Any, keys: Collection[str] = ()) -> bool:
     """Tell whether a value is a number, none, or lists of these; mappings of these have no other keys than ``keys``."""
