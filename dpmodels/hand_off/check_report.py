@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpmodels.accounting.events import EVENT
+from dpmodels.accounting.events import EVENT, GaussianEvent, leaves
 from dpmodels.errors import ArtifactError
 from dpmodels.files import open_plain
 from dpmodels.hand_off.expected import Facts, expected_cautions, expected_facts
@@ -25,8 +25,17 @@ LOST = {"status", "charged", "event", *PRICE}
 OTHER_SCORES = "report.json shows other charged scores, or at another price, than the manifest has a line for"
 SECTIONS = ("data_set", "method", "privacy", "hashes")
 """What the reports of all formats say alike. Other words are those of a layout, and are held where its pages are."""
+OF_COUNTS, ZOOM, AT_EACH_ZOOM = (
+    ("records in", "number of records"),
+    "zoom",
+    "records in a cell of one column, at each zoom",
+)
+"""What the noise of counts is named, and the event and the noise of a look that only finds where values lie."""
 CLOSE = 1e-9
 """How far another version may round a number, relatively."""
+LESS_NOISE = f"report.json names less noise than the events in {MANIFEST} make of any count of records"
+WHOLE = 0.01
+"""By how much the square of a noise at each zoom, in multiples of its event's, may miss the number of columns."""
 UNREADABLE = "report.json is not as nacre writes it"
 
 
@@ -57,6 +66,26 @@ def _check_facts(report: Mapping[str, Any], manifest: Manifest, contract: Contra
     held = expected.keys() if manifest.layout == LAYOUT else SECTIONS
     if wrong := [name for name in differing(report, expected) if name.partition(".")[0] in held]:
         check.faults.append(says_else(wrong))
+    if manifest.layout == LAYOUT and manifest.has_price and not _is_of_events(report, manifest):
+        check.faults.append(LESS_NOISE)
+
+
+def _is_of_events(report: Mapping[str, Any], manifest: Manifest) -> bool:
+    """Tell whether the noise that a report names is as much as the events of a manifest make of a count, at least.
+
+    One record changes a count by one or more, so its noise is that multiple of an event's at least; and a zoom counts a
+    record once in each column that is looked at closer.
+    """
+    noises = report.get("noise_stddev") or {}
+    events = [one for one in leaves(manifest.price.events) if isinstance(one, GaussianEvent)]
+    least = min((one.noise_multiplier for one in events), default=0.0)
+    zooms = [one.noise_multiplier for one in events if one.mechanism == ZOOM]
+    columns = (noises[AT_EACH_ZOOM] / zooms[0]) ** 2 if zooms and AT_EACH_ZOOM in noises else 1.0
+    return (
+        all(noise >= least for name, noise in noises.items() if name.startswith(OF_COUNTS))
+        and abs(columns - round(columns)) <= WHOLE * columns
+        and columns > 1 / 2
+    )
 
 
 def says_else(names: Iterable[str]) -> str:

@@ -19,12 +19,12 @@ from dpmodels.contract.workload import weighed
 from dpmodels.hand_off.check_maker import is_later
 from dpmodels.hand_off.columns.check_columns import are_columns, are_groups
 from dpmodels.hand_off.columns.check_derived import are_derived
-from dpmodels.hand_off.columns.check_figures import FIGURES_OF_A_RATE, impossible
 from dpmodels.hand_off.columns.check_figures import SHARES_OF_A_PAIR as SHARES
+from dpmodels.hand_off.columns.check_figures import impossible
 from dpmodels.hand_off.columns.check_groups import are_called
 from dpmodels.hand_off.columns.check_joint import are_joint
 from dpmodels.hand_off.columns.check_sums import are_wholes
-from dpmodels.hand_off.columns.figures import are_figures, has_figures
+from dpmodels.hand_off.columns.figures import FIGURES_OF_A_RATE, are_figures, has_figures
 from dpmodels.hand_off.manifest import Manifest
 from dpmodels.hand_off.vocabulary import is_noise
 from dpmodels.methods.kinds import SYNTHESIZED

@@ -144,7 +144,7 @@ class _Writer:
 
 def doubt(column: Modelled, errors: Facts) -> Doubt | None:
     """Say that no mean is known, that its error exceeds it, or that noise leaves it open; None where none is so."""
-    if not isinstance(column, Integer | Number):
+    if not isinstance(column, Integer | Number) or _is_constant(column):
         return None
     if not errors:
         return Doubt(FIGURES, LOST_VALUES)
@@ -167,6 +167,11 @@ def doubt(column: Modelled, errors: Facts) -> Doubt | None:
         sentence = FAR_AWAY.format(mean=stated, within=within, low=low, high=high)
         return Doubt(FIGURES[2:], f"{sentence} {ALSO}{quantile}") if quantile else Doubt((), sentence)
     return Doubt(FIGURES[2:], quantile) if quantile else None
+
+
+def _is_constant(column: Integer | Number) -> bool:
+    """Tell whether all values of a column are one, whatever was counted."""
+    return column.low == column.high and column.zero_state is None
 
 
 def _open_quantile(unseen: Facts, write: "_Writer") -> str | None:

@@ -8,7 +8,8 @@ from typing import Any
 from dpmodels.clock import clock_of
 from dpmodels.contract.columns import Continuous, Modelled
 from dpmodels.contract.schema import Schema
-from dpmodels.hand_off.columns.figures import are_figures, has_figures
+from dpmodels.hand_off.columns.check_doubts import has_its_doubts
+from dpmodels.hand_off.columns.figures import are_figures, ascend, has_figures, is_number
 from dpmodels.pages.figures.relations import GROUPS
 from dpmodels.releases.contract import Contract
 from dpmodels.report.within import NAMED
@@ -65,12 +66,16 @@ def _is_column(facts: Facts, name: str, column: Modelled, contract: Contract, la
         and are_figures(facts.get("p99", {}), ERRORS)
         and are_figures(facts.get("unseen"), UNSEEN)
         and facts.get("clock", 0) == clock_of(column)
+        and facts["ordered"] is isinstance(column, Continuous)
         and _are_labels(facts["labels"], column)
+        and type(facts["values"]) is int
+        and facts["values"] == len(facts["labels"]) - facts["ordered"] * sum(one in STATES for one in facts["labels"])
         and all(LABEL.fullmatch(one) for each in facts.get("ranges", ()) for one in each.split(" or "))
         and _is_axis(facts.get("axis"), column)
         and _are_cells(facts, column)
         and ("warning" not in facts or is_warning(facts["warning"], later))
         and set(facts.get("avoid", ())) <= set(DOUBTED)
+        and (later or has_its_doubts(facts, column))
         and facts.get("discovered_bounds", []) == discovered_bounds(column, name, contract)
         and facts["verdict"] == verdict(facts)
         and {key: facts[key] for key in facts.keys() & {"table"}} == table_of_column(contract, name)
@@ -119,7 +124,10 @@ def is_drawn(axis: Any) -> bool:
     return (
         has_figures(axis, AXIS, "ticks", "note")
         and NOTE.fullmatch(axis["note"]) is not None
-        and all(are_figures(at) and TICK.fullmatch(label) for at, label in axis["ticks"])
+        and all(is_number(at) and TICK.fullmatch(label) for at, label in axis["ticks"])
+        and ascend(axis["edges"])
+        and is_number(axis["bars"])
+        and is_number(axis["beyond"])
     )
 
 

@@ -15,29 +15,24 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_joint import are_joint_figures
+from dpmodels.hand_off.columns.check_parts import left_out
+from dpmodels.hand_off.columns.check_rates import LEAST_NOISE, MOST_OFF, ROUNDED_SHARE, are_of_size, are_rates
 from dpmodels.hand_off.columns.check_sums import add_up
-from dpmodels.pages.figures.rates import by_class, not_null
 from dpmodels.pages.figures.ruled import ruled_pairs
 from dpmodels.report.derived.places import helper_places
-from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, rate_within, shares_within
+from dpmodels.report.within import asked_first, drawn, pair_within, quantiles_within, shares_within
 from dpmodels.statistics.dependence import dependence
 from dpmodels.statistics.normal import HALF_NORMAL
 
 Facts = Mapping[str, Any]
 SHARES_OF_A_PAIR = ("released", "synthetic", "stddev")
 """What a report says of each group of one column with each of another."""
-FIGURES_OF_A_RATE = ("released", "stddev", "synthetic", "share", "within")
-"""What a report says of the rate of the target in each group of a column."""
 LISTED = 10
 """What is listed of two columns: their places, four distances, and four figures of how they depend on each other."""
 MOST_DEPENDENT = 1 - 1 / 6
 """Dependence of two columns of six groups that are one, the most that there is."""
-DRAWN_APART = 0.02
-"""By how much the first rows, of which rates are, and all rows may differ in a share."""
-ROUNDED_SHARE = 2e-6
-"""By how much a share of a pair may be off by its rounding."""
-MOST_OFF = 8
-"""Standard deviations by which noise may put a sum off."""
+LEAST_ERROR = 0.15
+"""Part of the noise of a bar which the error of a counted share is at least: 0.3 in what was made."""
 ROUNDED = 1e-5
 """By how much a figure may be off by its rounding, relatively."""
 ERRORS = ("expected_error_of_a_share", "expected_distance", "distance_to_release", "cells", "released_stddev")
@@ -65,13 +60,14 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     """Name the facts of a report on synthetic rows that hold figures which cannot be."""
     for facts, column in zip(report["columns"], table.modelled.values(), strict=True):
         yield from (f"columns.{facts['name']}.{key}" for key in _of_column(facts, column))
+        yield from (f"columns.{facts['name']}.{key}" for key in _without_noise(facts, report))
     checks = {
         "synthetic_rows": _are_between([report["synthetic_rows"]], 0),
         "released_records": _are_between([report["released_records"]], 0),
         "noise_stddev": _are_between(report["noise_stddev"].values(), 0),
         "pairs": _are_pairs(report["pairs"] or {}, table, ruled_pairs(report)),
-        "rates": _are_rates(report.get("rates") or {"columns": []}, report["columns"]),
-        "asked_rates": all(_are_rates(one, report["columns"], of_values=True) for one in report.get("asked_rates", ())),
+        "rates": are_rates(report.get("rates") or {"columns": []}, report, table),
+        "asked_rates": all(are_rates(one, report, table, of_values=True) for one in report.get("asked_rates", ())),
         "joint": are_joint_figures(report, table),
         "fit": all(_are_between([one[key] for key in one if key != "look"], 0) for one in report["fit"]),
         "charged": _are_scores(report["charged"]),
@@ -79,6 +75,7 @@ def impossible(report: Facts, table: Schema) -> Iterator[str]:
     checks["groups"] = not checks["pairs"] or are_means(report, table)  # which are of the pairs that were counted
     checks[NO_SUM] = not (checks["pairs"] and checks["groups"]) or add_up(report, table)
     yield from (name for name, sound in checks.items() if not sound)
+    yield from (f"{name}, of which a part is missing" for name in left_out(report, table) if checks["pairs"])
 
 
 def _are_pairs(pairs: Facts, table: Schema, ruled: Collection[tuple[int, int]]) -> bool:
@@ -113,45 +110,6 @@ def _is_pair(listed: Sequence[Any]) -> bool:
         and expected <= likely
         and chance <= most
         and synthetic <= MOST_DEPENDENT + ROUNDED_SHARE
-    )
-
-
-def _are_rates(rates: Facts, columns: Sequence[Facts], of_values: bool = False) -> bool:
-    """Tell whether rates are shares, within what their noise says, and add up to what the target's column says.
-
-    ``of_values``: they are parts of the rows in which that is not null.
-    """
-    places = [one["column"] for one in rates["columns"]]
-    if not places:
-        return not rates.get("target")
-    target = columns[rates["target"]]
-    return (
-        len(set(places)) == len(places)
-        and rates["target"] not in places
-        and all(
-            _is_rated(one, target, target["labels"].index(of_class["class"]), of_values)
-            for of_class in by_class(rates)
-            for one in of_class["columns"]
-        )
-    )
-
-
-def _is_rated(rates: Facts, target: Facts, taken: int, of_values: bool) -> bool:
-    """Tell whether the rates by one column can be of a release, and of rows with so many of the class."""
-    figures = list(zip(rates["released"], rates["stddev"], rates["synthetic"], strict=True))
-    if not (_are_between(rates["share"], 0, 1) and all(_are_between(one, 0, 1) for one in figures)):
-        return False
-    whole = sum(share * one[0] for share, one in zip(rates["share"], figures, strict=True))
-    noise = sum(abs(share) * one[1] for share, one in zip(rates["share"], figures, strict=True))
-    noise += target["released_stddev"][taken]
-    released, drawn = (not_null(target, key) if of_values else 1.0 for key in ("released", "synthetic"))
-    synthetic, drawn_rates = target["synthetic"][taken] / drawn, rates["synthetic"]
-    return (
-        rates["within"] == [rate_within(*one) for one in figures]
-        and abs(sum(rates["share"]) - any(rates["share"])) <= len(figures) * ROUNDED_SHARE  # none: of earlier versions
-        and abs(whole - target["released"][taken] / released)
-        <= ROUNDED_SHARE + MOST_OFF * (noise + target["released_stddev"][taken]) / released
-        and min(drawn_rates) - DRAWN_APART <= synthetic <= max(drawn_rates) + DRAWN_APART
     )
 
 
@@ -215,6 +173,27 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
         yield "unseen"
     yield from (key for key, reckoned in WITHIN.items() if key in facts and facts[key] != reckoned(facts))
     yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
+
+
+def _without_noise(facts: Facts, report: Facts) -> Iterator[str]:
+    """Name the figures of a column that are less off than its counts, or than the least noise that a report names."""
+    stddev, cells = facts.get("released_stddev", ()), facts.get("cells", 0)
+    noises = [one for name, one in report["noise_stddev"].items() if name.startswith("records")]
+    if not stddev or not noises:
+        return
+    if min(stddev) * report["released_records"] < LEAST_NOISE * min(noises):
+        yield "released_stddev"
+    error, distance = facts["expected_error_of_a_share"], facts["expected_distance"]
+    if cells > 1 and error < LEAST_ERROR * sum(stddev) / len(stddev):
+        yield "expected_error_of_a_share"
+    if distance < min(1.0, cells * error / 2) * (1 - ROUNDED) - ROUNDED_SHARE:
+        yield "expected_distance"
+    for key in ("distance", "rank_distance"):
+        if facts.get(f"noise_{key}_95", 1.0) < facts.get(f"expected_{key}", 0.0):
+            yield f"noise_{key}_95"
+    largest = facts.get("largest_cell", {})
+    if not facts["ordered"] and largest and not are_of_size([([largest["label"]], largest["share"])], facts):
+        yield "largest_cell"
 
 
 def _is_figure(fact: Facts, column: Modelled) -> bool:

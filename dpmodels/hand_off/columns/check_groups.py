@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from dpmodels.arrays import Mask
-from dpmodels.contract.columns import Continuous, Derived, Discrete, names_of
+from dpmodels.contract.columns import Continuous, Derived
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import MORE, are_groups
+from dpmodels.hand_off.columns.check_doubts import are_doubted
+from dpmodels.hand_off.columns.check_rates import are_in_order, are_of_size
+from dpmodels.hand_off.columns.fixed import cells_of, may_be_sure, rules_of
 
 Facts = Mapping[str, Any]
 ROUNDED, ROUNDED_VALUE = 1e-4, 1e-5
@@ -67,9 +67,11 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
         all(is_mean(one, low - slack, high + slack) for one in groups)
         and len(known) >= LEAST
         and are_ends(means, table)
+        and are_doubted(means, report, table)
         and abs(sum(one["share"] for one in groups) - 1) <= ROUNDED * len(groups)
         and _are_about(means["column"], groups, known, report, slack)
         and _keep_rules(means, table, slack)
+        and _are_of_size(means, table, report)
     )
 
 
@@ -84,41 +86,43 @@ def slack_of(name: str, table: Schema) -> float:
 
 
 def are_ends(means: Facts, table: Schema) -> bool:
-    """Tell whether what is said to be the ends of a column's values are those of the schema, where it is said."""
+    """Tell whether it is said between what a column's values lie exactly where an interval reaches beyond."""
     from dpmodels.report.groups.reconciled import ends_of_values
+    from dpmodels.report.groups.stated import cut_at
 
-    ends = ends_of_values(table.columns, means["column"])
-    return CUT not in means or means[CUT] == [end if math.isfinite(end) else None for end in ends]
+    cut = cut_at(means["groups"], ends_of_values(table.columns, means["column"]))
+    return {key: means[key] for key in means.keys() & {CUT}} == cut
 
 
 def _keep_rules(means: Facts, table: Schema, slack: float) -> bool:
-    """Tell whether means lie where the rules of a schema leave values in a group, as all rows keep these."""
-    from dpmodels.report.derived.possible import Rules
+    """Tell whether means lie where the rules of a schema leave values in a group, as all rows keep these.
 
-    column = table.columns[means["column"]]
-    rules = Rules(table.implications, table.rules, table.columns, table.modelled)
-    formula = str(column.formula) if isinstance(column, Derived) else means["column"]
-    for group, inside in zip(means["groups"], _cells(table.columns[means["by"]], means["groups"]), strict=True):
+    No other than those that rules fix are without noise.
+    """
+    column, by, labels = table.columns[means["column"]], means["by"], [one["labels"] for one in means["groups"]]
+    formula, rules = str(column.formula) if isinstance(column, Derived) else means["column"], rules_of(table)
+    for group, inside in zip(means["groups"], cells_of(table.columns[by], labels), strict=True):
+        if group["within"] == 0 and not may_be_sure(table, means["column"], by, group["labels"]):
+            return False
         if inside is not None:
-            low, high = rules.between(formula, means["by"], inside)
+            low, high = rules.between(formula, by, inside)
             figures = [group[key] for key in ("released", "synthetic") if group[key] is not None]
             if not all(low - slack <= one <= high + slack for one in figures):
                 return False
     return True
 
 
-def _cells(by: Any, groups: Sequence[Facts]) -> Sequence[Mask | None]:
-    """Return which fine cells of a column are in each group that it makes; None where that is not known."""
-    from dpmodels.report.groups.ranges import cells_of_ranges
-
-    labels = [group["labels"] for group in groups]
-    if isinstance(by, Continuous):
-        return cells_of_ranges(labels, by) or [None] * len(labels)
-    if not isinstance(by, Discrete):
-        return [None] * len(labels)
-    names = names_of(by)
-    places = [[names.index(label) for label in each] if {*each} <= {*names} else None for each in labels]
-    return [None if each is None else np.isin(np.arange(by.size), each) for each in places]
+def _are_of_size(means: Facts, table: Schema, report: Facts) -> bool:
+    """Tell whether groups have the sizes, and the order, that their column has; of columns that are null nowhere."""
+    column, by = table.columns[means["column"]], {one["name"]: one for one in report["columns"]}.get(means["by"])
+    counted = [table.columns[name] for name in (column.operands if isinstance(column, Derived) else [means["column"]])]
+    groups = means["groups"]
+    if by is None:
+        return True
+    has_nulls = any(getattr(one, "nullable", False) for one in counted)
+    return are_in_order([one["labels"] for one in groups], by) and (
+        has_nulls or are_of_size([(one["labels"], one["share"]) for one in groups], by)
+    )
 
 
 def _are_about(column: str, groups: Sequence[Facts], known: Sequence[Facts], report: Facts, slack: float) -> bool:

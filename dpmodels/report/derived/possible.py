@@ -83,6 +83,15 @@ class Rules:
         least, most = reach_of(settled(polynomial_of(formula), _fixed(known)), columns)
         return (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (low, high)
 
+    def none_in(self, one: str, other: str, cells: Whole) -> Mask:
+        """Tell which values of a column no row has, by a rule, in each cell of another.
+
+        Shapes: cells, that of each fine cell of the other, [n] -> [fine cells of the one, cells].
+        """
+        size = self.cut[one].size
+        table = NoisyTable((one, other), (np.arange(size), cells), np.zeros((size, int(cells.max()) + 1)), 0.0)
+        return self._forbidden(table)
+
     def _known(self, names: Collection[str], name: str, inside: Mask) -> dict[str, Modelled]:
         """Return what is left of columns of which it is not all, where a column is in some of its fine cells."""
         return {one: left for one in names if (left := self._left(one, name, inside)) is not None}

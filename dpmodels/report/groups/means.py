@@ -158,16 +158,29 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
         column: what they are the means of.
         columns: those of the schema.
     """
+    if "mean" in groups and _is_numeric(groups["mean"]):
+        groups["mean"] = groups["mean"].clip(*_ends(column, columns))
+    if is_doubted(facts, column, columns):
+        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
+    return groups
+
+
+def is_doubted(facts: Facts, column: str, columns: Facts) -> bool:
+    """Tell whether a report says to use no mean of what is counted for a column; the arguments are as above."""
     derived = next((name for name in columns if copy_of(name, columns) == column), column)
     copy = copy_of(derived, columns)
     names = (copy,) if copy else getattr(columns.get(derived), "operands", (column,))
-    if "mean" in groups and _is_numeric(groups["mean"]):
-        groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     about = [one for one in facts.get("columns", ()) if one["name"] in names]
     about += [one for one in facts.get("derived", ()) if one["name"] == derived]
-    if any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about):
-        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
-    return groups
+    return any("mean" in one.get("avoid", ()) or "open" in one.get("unseen", {}) for one in about)
+
+
+def reasons_of(mean: Sequence[float], within: Sequence[float], ends: tuple[float, float]) -> list[str]:
+    """Return why means of numbers, NaN where none is known, are not to be relied on; ``ends``: of what they may be."""
+    import pandas as pd
+
+    error = pd.Series(within, dtype="float64") / INTERVAL
+    return [str(one) for one in _reasons(pd.Series(mean, dtype="float64"), error, pd.Series(ends))]
 
 
 def _ends(column: str, columns: Facts) -> tuple[float, float]:

@@ -103,10 +103,10 @@ def cells_of_ranges(labels: Sequence[Sequence[str]], column: Continuous) -> list
     null it is the cell of that. Shape: a mask [fine cells] of each.
     """
     states = {name: column.cells + place for place, name in enumerate(states_of(column))}
-    (first, last), masks = column.grid.bounds, list[Mask]()
+    (first, last), size, masks = column.grid.bounds, column.cells + len(states), list[Mask]()
     before, off = float(column.low), ROUNDED * max(abs(column.low), abs(column.high)) * (column.decimals is None)
     for names in labels:
-        inside = np.zeros(column.size, dtype=np.bool_)
+        inside = np.zeros(size, dtype=np.bool_)
         for name in names:
             if name in states:
                 inside[states.pop(name)] = True
