@@ -73,17 +73,17 @@ def strange_words(report: Facts, kind: str, contract: Contract, manifest: Manife
     from dpmodels.report.verdicts import headline_of_documents
 
     if contract.kind == "federation":
-        yield from _strange_keys(report, FEDERATED)
+        yield from report.keys() - FEDERATED
         yield from _of_federation(report, contract, manifest.method)
     elif kind == "each document":
-        yield from _strange_keys(report, EMBEDDED)
+        yield from report.keys() - EMBEDDED
         yield from () if _is_drowned(report, _short_documents()) else ("drowned",)
         yield from () if report["policy"] == _policy(contract, manifest) else ("policy",)
         yield from () if report["headline"] == headline_of_documents(report) else ("headline",)
         figures = {name: report[name] for name in EMBEDDED - SHARED - {"policy", "headline"}}
         yield from (name for name, value in figures.items() if not are_figures(value, {"documents", "x", "y"}))
     elif kind in SYNTHESIZED:
-        yield from _strange_keys(report, TABLE)
+        yield from report.keys() - TABLE
         yield from _of_table(report, contract, manifest)
 
 
@@ -108,10 +108,6 @@ def _labeled(contract: Contract) -> Schema:
     if contract.kind == "tree":
         return contract.overview
     return labels_of(contract) if contract.kind == "documents" else table_of(contract).flat
-
-
-def _strange_keys(report: Facts, known: set[str]) -> Iterator[str]:
-    yield from report.keys() - known
 
 
 def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator[str]:

@@ -84,16 +84,6 @@ def summarise(
     summed = Summed.of(line, measured.sums, first)
     fit = compare_with_release(line, measured.sums, summed)
     lost = drowned(_deciding(line, fit), marginals.records if marginals else None, measured.least_units)
-    columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
-    pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
-    named = named_pairs(weighed(line.contract), list(overview.modelled))
-    together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
-    asked, tables = _asked(line.contract, overview), _by_groups(release, first, together)
-    about = {"columns": columns, "pairs": together, **asked}
-    wholes = means_of_all(tables[0], about, tables[1]) if tables else {}
-    columns = _columns(line, marginals, tally, wholes) if wholes else columns
-    further = _derived(release, tally, first, columns, pairs if together else {}, wholes) | asked
-    further |= _together(wholes, [*columns, *further.get("derived", ())])
     return {
         **terms_of_table(line, release_sha256, release.entry, charged),
         **({"drowned": lost} if lost else {}),
@@ -101,16 +91,30 @@ def summarise(
         **({"released_noise_stddev": dict(measured.released_noise)} if measured.released_noise else {}),
         "synthetic_rows": tally.rows,
         "released_records": marginals.records if marginals else None,
-        "columns": columns,
-        **further,
-        "pairs": together,
-        **(rates := _rates(overview, measured, summed, release)),
-        **_groups(tables, tally, first, {"columns": columns, "pairs": together, **further, **rates}),
+        **_of_columns(measured, tally, first, summed, gate),
         "fit": _looks(line, fit),
         **_sheet(line.contract, first),
         "charged": charged,
         "gate": gate,
     }
+
+
+def _of_columns(
+    measured: Measured, tally: CellTally, first: Sequence[Any], summed: Summed, gate: Sequence[Any]
+) -> dict[str, Any]:
+    """Describe the columns, by themselves and together."""
+    release, line, marginals = measured.release, measured.release.line, measured.marginals
+    columns, overview = _columns(line, marginals, tally), _overview(line.contract, tally)
+    pairs = pairs_of(list(overview.modelled), measured.sums, summed.totals, marginals)
+    named = named_pairs(weighed(line.contract), list(overview.modelled))
+    together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
+    asked, tables = _asked(line.contract, overview), _by_groups(release, first, together)
+    wholes = means_of_all(*tables, {"columns": columns, "pairs": together, **asked}) if tables else {}
+    columns = _columns(line, marginals, tally, wholes) if wholes else columns
+    further = _derived(release, tally, first, columns, pairs if together else {}, wholes) | asked
+    further |= _together(wholes, [*columns, *further.get("derived", ())])
+    facts = {"columns": columns, **further, "pairs": together, **_rates(overview, measured, summed, release)}
+    return facts | _groups(tables, tally, first, facts)
 
 
 def _asked(contract: Contract, schema: Schema) -> dict[str, Any]:
@@ -198,9 +202,6 @@ def column_facts(
     whole = noisy.adding_up_to(records)
     moved = marginals.records_stddev * number_moves(noisy, whole, records) / records
     pooled = np.bincount(noisy.cell_of, shares, minlength=len(noisy.pooled))
-    largest = largest_cell(column, noisy.counts, records)
-    together = counted_together(column, noisy, records)
-    errors = errors_of(column, noisy, shares, mean, known)
     figures = {
         "released": _round(released),
         "released_stddev": _round(released_stddev),
@@ -211,12 +212,18 @@ def column_facts(
         "noise_distance_95": _joined(noise_distance_95(noisy.pooled_stddev, records), NORMAL_95 * moved),
         "distance_to_release": round(min(1.0, float(np.abs(pooled - whole.pooled / records).sum() / 2)), 8),
         **rank_distances(column, noisy, shares, records, marginals.records_stddev),
-        "largest_cell": largest,
-        **({"counted_together": together} if together else {}),
-        **errors,
-        **warned(column, noisy, largest, together, measurement, errors),
+        **_warned(column, noisy, records, measurement, errors_of(column, noisy, shares, mean, known)),
     }
     return facts | figures | {"shares_within": shares_within(facts | figures)}
+
+
+def _warned(
+    column: Modelled, noisy: Marginal, records: float, measurement: Mapping[str, Any], errors: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the errors of a column's figures beside its largest cell, what is counted together, and its warning."""
+    largest, together = largest_cell(column, noisy.counts, records), counted_together(column, noisy, records)
+    counted = {"largest_cell": largest, **({"counted_together": together} if together else {})}
+    return {**counted, **errors, **warned(column, noisy, largest, together, measurement, errors)}
 
 
 def _ranges(column: Modelled, noisy: Marginal) -> dict[str, list[str]]:

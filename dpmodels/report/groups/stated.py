@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
     order: list[int]
 
 
-def means_of_all(counted: Counted, facts: Facts, known: Known) -> dict[str, MeanOfAll]:
+def means_of_all(counted: Counted, known: Known, facts: Facts) -> dict[str, MeanOfAll]:
     """Return the means of all rows of amounts that are measured by groups, as all their tables tell them together.
 
     That of a column which is counted in the place of a derived one is that of this. Of what was clipped it is left out.

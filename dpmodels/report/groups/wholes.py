@@ -3,7 +3,7 @@
 The counts of an amount alone reach far, so noise far out moves its mean; beside a category it is counted in fewer
 ranges, of which many are empty by group. What the groups make up is a second estimate of the mean of all rows, with an
 error of its own, and each table has one. The one with the least error is stated, and the groups of all tables make it
-up. No average is: where values lie in a cell is taken to be the same by all tables, so their errors are not independent.
+up. No average is, since all tables take values to lie alike in a cell, so that their errors are not independent.
 
 Privacy: post-processing of released counts, public noise scales and the public schema.
 """
