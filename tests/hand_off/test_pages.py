@@ -92,7 +92,7 @@ def test_a_page_that_was_changed_is_named_with_the_heading_and_the_state_of_the_
     ("name", "page", "keys", "change"),
     [
         ("report.json", "report.html", "in quality.headline of", lambda facts: facts.update(headline="All is good.")),
-        ("model-card.json", "model-card.html", "in hand_off.epsilon of", lambda f: f["hand_off"].update(epsilon="0.5")),
+        ("model-card.json", "report.html", "in hand_off.epsilon of", lambda f: f["hand_off"].update(epsilon="0.5")),
         ("report.json", "", "", lambda facts: None),  # the same facts in other bytes
         ("report.json", "", "", lambda facts: facts.clear()),
     ],
