@@ -266,24 +266,30 @@ def test_each_card_wears_the_word_that_the_tiles_count(facts: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("shares", "reasons", "on_terms", "word"),
+    ("shares", "reasons", "on_terms", "within", "word"),
     [
-        ([0.5, 0.47, 0.03], ["", "", ""], False, "good"),
-        ([0.5, 0.47, 0.03], ["", "", "why"], False, "good"),
-        ([0.5, 0.4, 0.1], ["", "", "why"], False, "care"),
-        ([0.5, 0.47, 0.03], ["", "", ""], True, "care"),
-        ([0.97, 0.03], ["", "why"], False, "care"),
-        ([0.4, 0.6], ["", "why"], False, "bad"),
+        ([0.5, 0.47, 0.03], ["", "", ""], False, 0.1, "good"),
+        ([0.5, 0.47, 0.03], ["", "", "why"], False, 0.1, "good"),
+        ([0.5, 0.4, 0.1], ["", "", "why"], False, 0.1, "care"),
+        ([0.5, 0.47, 0.03], ["", "", ""], True, 0.1, "care"),
+        ([0.5, 0.47, 0.03], [DOUBTED] * 3, True, 0.1, "care"),  # which is what a card says already
+        ([0.5, 0.47, 0.03], [DOUBTED] * 3, False, 0.1, "bad"),
+        ([0.97, 0.03], ["", "why"], False, 0.1, "care"),  # of two groups both are to be sound
+        ([0.4, 0.6], ["", "why"], False, 0.1, "bad"),
+        ([0.5, 0.47, 0.03], ["", "", ""], False, 0.3, "care"),  # the last is rough
     ],
 )
 def test_means_are_good_where_nothing_speaks_against_nearly_all(
-    shares: list[float], reasons: list[str], on_terms: bool, word: str
+    shares: list[float], reasons: list[str], on_terms: bool, within: float, word: str
 ) -> None:
+    offs = [0.1] * (len(shares) - 1) + [within]
     groups = [
-        {"labels": ["a"], "share": share, "released": 1.0, "within": 0.1, "synthetic": 1.0, "reason": reason}
-        for share, reason in zip(shares, reasons, strict=True)
+        {"labels": ["a"], "share": share, "released": 1.0, "within": off, "synthetic": 1.0, "reason": reason}
+        for share, reason, off in zip(shares, reasons, offs, strict=True)
     ]
     assert grade_of(groups, on_terms) == word
+    apart = [{**groups[0], "released": 3.0}, *groups[1:]]  # by which even a rough one is told from the others
+    assert grade_of(apart, on_terms) == ("good" if within > 0.2 else word)
 
 
 def test_a_reason_is_said_once_and_the_least_sure_group_is_named() -> None:

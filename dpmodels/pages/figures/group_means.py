@@ -11,7 +11,7 @@ from typing import Any
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.apart import NONE_APART, Interval, apart_in_words, are_certain
-from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of
+from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale
 from dpmodels.pages.figures.mean_axis import (
     FINE,
     Axis,
@@ -23,9 +23,8 @@ from dpmodels.pages.figures.mean_axis import (
     within_in_words,
 )
 from dpmodels.pages.figures.named import listed
-from dpmodels.pages.figures.open_means import DOUBTED, supposes_thinning_out
+from dpmodels.pages.figures.open_means import IF_THIN, supposes_thinning_out
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
-from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
 from dpmodels.plural import OF_CATEGORIES, ZERO, values_in_words
@@ -60,19 +59,19 @@ def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) ->
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
     dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
-    apart = [one for one in groups if are_apart(one["groups"], len(groups))]
-    received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
-    asked = [one for one in received if (one["column"] in thinning) is on_terms]
+    asked = [one for one in groups if (one["column"] in thinning) is on_terms]
+    received = [one for one in asked if dropped.isdisjoint((one["column"], one["by"]))]
+    apart = [one for one in received if are_apart(one["groups"], len(groups), on_terms)]
     return [
         f"{one['column']} by {one['by']}{but}"
-        for one in asked
-        if bool(but := but_some_groups(one["groups"])) is but_some
+        for one in apart
+        if bool(but := but_some_groups(one["groups"], on_terms)) is but_some
     ]
 
 
-def but_some_groups(groups: Sequence[Facts]) -> str:
+def but_some_groups(groups: Sequence[Facts], on_terms: bool = False) -> str:
     """Name the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
-    doubted = doubted_groups(groups)
+    doubted = doubted_groups(groups, on_terms)
     return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})" if doubted else ""
 
 
@@ -103,11 +102,6 @@ def intervals_of(groups: Sequence[Facts], on_terms: bool = False) -> list[Interv
     """Return the means of groups that are known, with what they are within."""
     known = [one for one in groups if one["released"] is not None]
     return [Interval(one["released"], one["within"], is_pale(one, on_terms)) for one in known]
-
-
-def is_pale(group: Facts, on_terms: bool) -> bool:
-    """Tell whether something speaks against the mean of a group, beside the terms that a picture says."""
-    return bool(group["reason"]) and not (on_terms and group["reason"] == DOUBTED)
 
 
 def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[tuple[str, str], Figure]:

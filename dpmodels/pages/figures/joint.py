@@ -15,11 +15,10 @@ from dpmodels.pages.figures.grades import BAD, CARE, GOOD
 from dpmodels.pages.figures.group_means import (
     called,
     described,
-    is_pale,
     note_of,
     written,
 )
-from dpmodels.pages.figures.group_verdicts import grade_of
+from dpmodels.pages.figures.group_verdicts import grade_of, is_pale
 from dpmodels.pages.figures.labels import brief, group_name
 from dpmodels.pages.figures.mean_axis import Ends, ends_of, with_interval, within_in_words
 from dpmodels.pages.figures.open_means import supposes_thinning_out
