@@ -205,13 +205,15 @@ def bars(
 
     Whose deviations are known has whiskers as well, with an arrow's head where the axis cuts them; marks have them in
     the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends: else it ends at the
-    largest share, or at all rows, which a track behind each bar stands for. Bars at the places of ``pale`` are set
-    back: of all others together, or of what is hardly known.
+    largest share, or at all rows, which a track behind each bar stands for. With a scale each share is written with
+    what its whisker reaches. Bars at the places of ``pale`` are set back: of all others together, or of what is hardly
+    known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
-    most = int((places[0] - FIGURE) / LETTER)
+    offs = [DEVIATIONS * one for one in shares.stddev or ()] if scale and shares else []
+    most = int((places[0] - (1.3 if offs else 1.0) * FIGURE) / LETTER)
 
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
@@ -230,7 +232,9 @@ def bars(
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
+        for place, each, kind in columns:
+            off = offs[index] if offs and each is shares else 0.0
+            parts.append(words(place, line - 5, _said(each.values[index], top, off), "end", kind))
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
@@ -239,10 +243,13 @@ def bars(
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
-def _said(share: float, top: float) -> str:
-    """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut."""
+def _said(share: float, top: float, off: float = 0.0) -> str:
+    """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut; and
+    what it is ``off`` by, if that is known.
+    """
     decimals = 1 if top >= 0.1 else 2 if top >= 0.01 else 3
-    written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{PERCENT}"  # and no -0
+    within = f" \N{PLUS-MINUS SIGN} {max(100 * off, 10.0**-decimals):.{decimals}f}" if off else ""
+    written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{within}{PERCENT}"  # and no -0
     return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + written
 
 

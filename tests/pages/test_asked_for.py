@@ -20,6 +20,7 @@ from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_toge
 from dpmodels.pages.figures.group_means import mean_figures
 from dpmodels.pages.figures.group_verdicts import grade_of, group_means
 from dpmodels.pages.figures.open_means import DOUBTED
+from dpmodels.pages.figures.rate_groups import why_pale
 from dpmodels.pages.figures.rate_pictures import note_of
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
@@ -227,6 +228,7 @@ def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:
         ([10.0, 11.0], [2.0, 2.0], ["", ALIKE], NONE_APART),
         ([10.0, 20.0], [2.0, 2.0], ["", ""], ""),
         ([10.0, 20.0], [2.0, 2.0], ["", "pale"], NOT_CERTAIN),
+        ([10.0, 20.0], [2.0, 6.0], ["", "pale"], NOT_CERTAIN),
         ([20.4, 30.8, 41.8], [4.8, 8.2, 15.0], ["", "", ""], NOT_CERTAIN),  # they meet once they are widened
     ],
 )
@@ -248,7 +250,9 @@ def test_a_picture_says_that_no_groups_differ_only_where_all_intervals_meet(
         "share": [1 / len(released)] * len(released),
         "within": [one / 100 for one in within],
     }
-    assert (ALIKE in figure.note) is (ALIKE in reasons and said != NONE_APART)  # which says as much
+    assert (ALIKE in figure.note) is (ALIKE in reasons)
+    ends = f"{min(within):g} to {max(within):g}" if min(within) < max(within) else f"{within[0]:g}"
+    assert figure.note.startswith(f"within {ends}") and note_of(rates, {}).startswith(f"within {ends} points")
     pale = {at: reason for at, reason in enumerate(reasons) if reason}
     for note in (figure.note, note_of(rates, pale)):
         assert [one for one in (NONE_APART, NOT_CERTAIN) if one in note] == ([said] if said else [])
@@ -290,6 +294,19 @@ def test_means_are_good_where_nothing_speaks_against_nearly_all(
     assert grade_of(groups, on_terms) == word
     apart = [{**groups[0], "released": 3.0}, *groups[1:]]  # by which even a rough one is told from the others
     assert grade_of(apart, on_terms) == ("good" if within > 0.2 else word)
+
+
+def test_a_mean_or_a_rate_of_0_by_a_rule_is_never_pale() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [0.0, 12.0, 14.0])
+    means["groups"][0] |= {"reason": "its error exceeds the mean itself"}
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert "pale" not in figure.note and "bar rest" not in figure.svg and not figure.above and figure.grade == "good"
+    means["groups"][0]["within"] = 0.01
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert "1 of 3 pale" in figure.note
+    rates = {"share": [0.6, 0.37, 0.03], "within": [0.1] * 3, "released": [0.3, 0.2, 0.0], "stddev": [0.01, 0.01, 0.0]}
+    assert why_pale(rates) == {} and why_pale({**rates, "stddev": [0.01] * 3}).keys() == {2}
 
 
 def test_a_reason_is_said_once_and_the_least_sure_group_is_named() -> None:

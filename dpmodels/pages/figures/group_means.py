@@ -10,8 +10,8 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
-from dpmodels.pages.figures.apart import NONE_APART, Interval, apart_in_words, are_certain
-from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale
+from dpmodels.pages.figures.apart import Interval, apart_in_words, are_certain
+from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of
 from dpmodels.pages.figures.mean_axis import (
     FINE,
     Axis,
@@ -161,7 +161,7 @@ def _drawn(means: Facts, column: Facts, axis: Axis) -> Figure:
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
     on_terms, ends = supposes_thinning_out(column), ends_of(means)
     rows = [_row(one, column, ends) for one in groups]
-    header, lines, above = with_reasons(HEADER, rows, [one["reason"] for one in groups])
+    header, lines, above = with_reasons(HEADER, rows, [reason_of(one) for one in groups])
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
     foot = LOGARITHMIC_AXIS * axis.is_logarithmic
     drawn = _picture(title, _shown(means), column, axis)
@@ -170,14 +170,12 @@ def _drawn(means: Facts, column: Facts, axis: Axis) -> Figure:
 
 
 def note_of(groups: Sequence[Facts], column: Facts, on_terms: bool) -> str:
-    """Say within what means are, whether groups differ, and how many are pale, and why."""
+    """Say within what means are, pale ones too, whether groups differ, and how many are pale, and why."""
     known = [one for one in groups if one["released"] is not None]
-    relied = [one for one in known if not is_pale(one, on_terms)] or known
-    least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
+    least, most = (error(column, end((one["within"] for one in known), default=0.0)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
     apart = apart_in_words(intervals_of(groups, on_terms))
-    reasons = [one["reason"] for one in groups if is_pale(one, on_terms)]
-    pale = "" if apart == NONE_APART and {*reasons} == {ALIKE} else pale_in_words(reasons, len(groups))
+    pale = pale_in_words([one["reason"] for one in groups if is_pale(one, on_terms)], len(groups))
     return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, apart, pale]))
 
 

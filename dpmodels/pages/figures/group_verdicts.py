@@ -42,7 +42,13 @@ def group_means(report: Facts) -> dict[str, list[str]]:
 
 def is_pale(group: Facts, on_terms: bool) -> bool:
     """Tell whether something speaks against the mean of a group, beside the terms that are said of all of them."""
-    return bool(group["reason"]) and not (on_terms and group["reason"] == DOUBTED)
+    reason = reason_of(group)
+    return bool(reason) and not (on_terms and reason == DOUBTED)
+
+
+def reason_of(group: Facts) -> str:
+    """Return what speaks against the mean of a group: nothing where it is 0 within 0, which a rule says."""
+    return "" if group["released"] == 0 == group["within"] else str(group["reason"])
 
 
 def sound_groups(groups: Sequence[Facts], on_terms: bool = False) -> list[Facts]:
@@ -59,8 +65,8 @@ def says_something(sound: Sequence[Facts], groups: Sequence[Facts]) -> bool:
 def grade_of(groups: Sequence[Facts], on_terms: bool) -> str:
     """Return whether the means of groups are good, to be used with care, or of no use.
 
-    They are good in two groups at least, which hold all but ``FEW`` of the rows, if none is rough, and on no terms. They
-    are of no use where they say nothing even if values thin out.
+    They are good in two groups at least, which hold all but ``FEW`` of the rows, if none is rough, and on no terms;
+    of no use where they say nothing even if values thin out.
     """
     sound = sound_groups(groups, on_terms)
     if not says_something(sound, groups):

@@ -18,10 +18,11 @@ from dpmodels.pages.figures.group_means import (
     note_of,
     written,
 )
-from dpmodels.pages.figures.group_verdicts import grade_of, is_pale
+from dpmodels.pages.figures.group_verdicts import grade_of, is_pale, reason_of
 from dpmodels.pages.figures.labels import brief, group_name
 from dpmodels.pages.figures.mean_axis import Ends, ends_of, with_interval, within_in_words
 from dpmodels.pages.figures.open_means import supposes_thinning_out
+from dpmodels.pages.figures.rate_pictures import points_in_words
 from dpmodels.pages.figures.rates import MIDDLE, NEAR
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.notes import not_handed_over
@@ -102,7 +103,7 @@ def _means(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     cells = [_cell(one, column, ends, on_terms) for one in joint["groups"]]
     title = f"{joint['column']} by {' and '.join(joint['by'])}"
     header = (" and ".join(joint["by"]), "mean, released", "within", "synthetic", "of these rows")
-    lines = with_reasons(header, rows, [one["reason"] for one in groups])
+    lines = with_reasons(header, rows, [reason_of(one) for one in groups])
     drawn = _grid(title, described(known, column), joint, columns, sides, cells)
     note, foot = note_of(groups, column, on_terms), _joined(joint, columns, sides)
     return Figure(
@@ -143,7 +144,7 @@ def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     judged = grade_of(groups, on_terms=False)
     judged = CARE if judged == GOOD and max(sound) > NEAR * size else judged
     foot = " \N{MIDDLE DOT} ".join(filter(None, [_joined(joint, columns, sides), FIXED * (0 in sound)]))
-    return Figure(title, _note(groups, sound), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
+    return Figure(title, _note(groups), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 
 def _judged(group: Facts, size: float) -> Facts:
@@ -165,10 +166,10 @@ def _rate_cell(group: Facts) -> tuple[str, bool]:
     return percent(group["released"])[:-1].strip() + off, bool(group["reason"])
 
 
-def _note(groups: Sequence[Facts], sound: Sequence[float]) -> str:
+def _note(groups: Sequence[Facts]) -> str:
     """Say within what rates are, whether groups differ, and how many are pale, and why."""
     known = [one for one in groups if one["released"] is not None]
-    within = f"in %, within {percent_up(max(sound or [one['within'] for one in known] or [1.0]))[:-1].strip()} points"
+    within = f"in %, {points_in_words([one['within'] for one in known])}"
     apart = apart_in_words([Interval(one["released"], one["within"], bool(one["reason"])) for one in known])
     reasons = [one["reason"] for one in groups if one["reason"]]
     return "; ".join(filter(None, [within, apart, pale_in_words(reasons, len(groups))]))
