@@ -183,9 +183,27 @@ def test_means_that_hold_on_terms_are_told_apart_on_these_terms() -> None:
 def test_means_that_others_would_make_a_speck_have_an_axis_of_their_own() -> None:
     plain = {"name": "paid", "type": "number", "ordered": True}
     means = [_means("paid", "care", [100.0, 1000.0]), _means("paid", "plan", [90.0, 110.0])]
-    drawn = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
-    assert "1,100" in drawn["paid", "care"].svg and "1,100" not in drawn["paid", "plan"].svg
+    drawn = mean_figures({"columns": [plain], "groups": means})
+    assert ">1,200<" in drawn["paid", "care"].svg and ">1,200<" not in drawn["paid", "plan"].svg
     assert not drawn["paid", "care"].foot
+
+
+def _ends(svg: str) -> list[str]:
+    return re.findall(r'<text x="[\d.]+" y="[\d.]+" text-anchor="(?:start|end)">([^<]+)</text>', svg)[-2:]
+
+
+def test_what_was_asked_for_has_an_axis_of_its_own_and_axes_end_at_round_values() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = [_means("paid", "care", [108.3, 118.0]), _means("paid", "plan", [112.0, 140.0])]
+    shared = mean_figures({"columns": [plain], "groups": means})
+    assert {(*_ends(figure.svg),) for figure in shared.values()} == {("90", "160")}
+    asked = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
+    assert _ends(asked["paid", "care"].svg) == ["95", "130"] and _ends(asked["paid", "plan"].svg) == ["100", "160"]
+    clock = {"name": "paid", "type": "integer", "ordered": True, "clock": 1}
+    hours = _means("paid", "care", [9 * 3600.0, 13.2 * 3600.0])
+    assert _ends(mean_figures({"columns": [clock], "groups": [hours]})["paid", "care"].svg) == ["08:00", "15:00"]
+    figure = mean_figures({"columns": [plain], "groups": [_means("paid", "care", [0.031, 0.052])]})["paid", "care"]
+    assert _ends(figure.svg) == ["0.025", "0.06"]
 
 
 def _marks(svg: str) -> list[float]:
@@ -205,7 +223,7 @@ def test_means_of_very_different_sizes_have_a_logarithmic_axis_that_ends_behind_
     wide = _means("paid", "care", [10.0, 11.0])
     wide["groups"][1]["within"] = 500.0
     (figure,) = mean_figures({"columns": [plain], "groups": [wide]}).values()
-    assert ">511<" in figure.svg
+    assert ">600<" in figure.svg
 
 
 def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:

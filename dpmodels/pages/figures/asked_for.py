@@ -11,7 +11,7 @@ from typing import Any
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.grades import BAD
 from dpmodels.pages.figures.group_means import clearest_means, mean_figures
-from dpmodels.pages.figures.joint import joint_cards
+from dpmodels.pages.figures.joint import answered_pairs, joint_cards
 from dpmodels.pages.figures.rate_pictures import RATES, Rates, asked_rate_figures, rate_figures
 from dpmodels.pages.figures.rates import hidden_rates
 from dpmodels.pages.figures.relations import relations
@@ -43,8 +43,8 @@ class Asked:
 
     Attributes:
         cards: one figure for each pair and joint table of the workload, in its order; of a number with a column of
-            two classes both the rate and the mean.
-        others: further figures of the same pairs: a rate or a table beside means.
+            two classes both the rate and the mean; of a joint table that has its figures no pair.
+        others: further figures of the same pairs: a rate or a table beside means, and the pairs of a joint table.
         unanswered: the pairs that have no figure.
         rates: those of the target by the columns by which it differs most clearly.
         of_target: the target and its class; empty without one.
@@ -90,6 +90,7 @@ def figures_together(report: Facts) -> Together:
     means = mean_figures(report, [*names, *((second, first) for first, second in names)])
     places = {one["name"]: place for place, one in enumerate(report["columns"])}
     cards, others, unanswered, joint = list[Figure](), list[Figure](), list[Unanswered](), joint_cards(report)
+    of_joint = answered_pairs(report, names)
     for at, pair in enumerate(names):
         cards += joint.get(at, ())
         two, both = [places.get(name, -1) for name in pair], (pair, pair[::-1])
@@ -97,7 +98,7 @@ def figures_together(report: Facts) -> Together:
         of_class = {each: of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two}
         is_rate_first = (two[0], two[1]) in of_class and (bool(by_group) or (two[0], two[1]) in of_target)
         drawn = [*of_class.values(), *by_group] if is_rate_first else [*by_group, *of_class.values()]
-        at_once = 2 if of_class and by_group else 1
+        at_once = 0 if at in of_joint else 2 if of_class and by_group else 1
         table = tables.pop((min(two), max(two)), None)
         if table and not drawn and _has_mean(report, pair):
             table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
@@ -105,7 +106,7 @@ def figures_together(report: Facts) -> Together:
         drawn = [_said_of_dropped(report, pair, one) for one in drawn]
         cards += drawn[:at_once]
         others += drawn[at_once:]
-        unanswered += [] if drawn else [_unanswered(report, pair)]
+        unanswered += [] if drawn or at in of_joint else [_unanswered(report, pair)]
     cards += joint.get(len(names), ())
     asked = Asked(cards, [*others, *of_two.values()], unanswered)
     if rates:

@@ -109,7 +109,7 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
 
     Of the others those that are seen at once, and the rest, stand in the order of the schema: by what makes the groups,
     so that cards beside each other are about as high, and then by column. Pictures of a column that are seen at once
-    have one scale, and so have the others.
+    have one scale, and so have the others; what was asked for has each one of its own.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
     every = {(one["column"], one["by"]): one for one in report.get("groups", ()) if one["column"] in columns}
@@ -119,10 +119,12 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
         for some in (others[:TABLES], others[TABLES:])
     ]
+    alone = [([], every[pair]) for pair in asked if pair in every]
+    drawn = [*alone, *(([*map(_shown, some)], one) for some in in_order for one in some)]
     return {
-        (one["column"], one["by"]): _drawn(one, columns[one["column"]], axis_of(_shown(one), [*map(_shown, some)]))
-        for some in ([every[pair] for pair in asked if pair in every], *in_order)
-        for one in some
+        (one["column"], one["by"]): _drawn(one, column, axis_of(_shown(one), column, shared))
+        for shared, one in drawn
+        for column in [columns[one["column"]]]
     }
 
 
