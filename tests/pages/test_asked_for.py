@@ -16,8 +16,8 @@ from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN
-from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
-from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.figures.asked_for import NO_MEANS, OF_SHARES, asked_names, figures_together
+from dpmodels.pages.figures.group_means import farthest_in_rows, mean_figures
 from dpmodels.pages.figures.group_verdicts import grade_of, group_means
 from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.pages.figures.rate_groups import why_pale
@@ -178,6 +178,29 @@ def test_means_that_hold_on_terms_are_told_apart_on_these_terms() -> None:
     plain = {"name": "paid", "type": "number", "ordered": True}
     figure = mean_figures({"columns": [plain], "groups": [_means("paid", "care", [1.0, 9.0], "its error exceeds")]})
     assert 'class="bar rest"' in figure["paid", "care"].svg
+
+
+def test_the_page_says_to_take_released_means_and_which_one_the_rows_miss_most(facts: dict[str, Any]) -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [385.0, 260.0, 100.0])
+    of = {"columns": [plain, {**plain, "name": "care"}], "groups": [means]}
+    assert farthest_in_rows(of, {("paid", "care")}) == ""
+    means["groups"][1] |= {"synthetic": 385.0}
+    means["groups"][2] |= {"synthetic": 900.0, "reason": "it is pale"}
+    said = "paid by care, 1: 385 in the rows, 260 released"
+    assert farthest_in_rows(of, {("paid", "care")}) == said and farthest_in_rows(of, {("care", "paid")}) == ""
+    assert farthest_in_rows({**of, "cautions": [NOT_HANDED_OVER.format(name="paid")]}, {("paid", "care")}) == ""
+    changed = copy.deepcopy(facts)
+    (price,) = [one for one in changed["groups"] if (one["column"], one["by"]) == ("price", "persons")]
+    price["groups"][0] |= {"synthetic": 150.0, "released": 20.0, "within": 1.0, "reason": ""}
+    page = render(changed)
+    line = page.index("<strong>Take the released figures</strong>: means of the rows (synthetic) have no stated error")
+    assert page.index('id="asked"') < line < page.index("<figcaption>price by persons")
+    assert "(price by persons, 1: 150 in the rows, 20 released)." in page
+    asked = figures_together(facts).asked
+    assert asked is not None
+    (table,) = [one for one in asked.others if {*one.title.split(" with ")} == {"price", "persons"}]
+    assert OF_SHARES in table.foot
 
 
 def test_means_that_others_would_make_a_speck_have_an_axis_of_their_own() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.apart import Interval, apart_in_words, are_certain
-from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of
+from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of, sound_groups
 from dpmodels.pages.figures.mean_axis import (
     FINE,
     Axis,
@@ -119,13 +119,37 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
         for some in (others[:TABLES], others[TABLES:])
     ]
-    alone = [([], every[pair]) for pair in asked if pair in every]
-    drawn = [*alone, *(([*map(_shown, some)], one) for some in in_order for one in some)]
+    alone = list[Facts]()
+    drawn = [
+        *((alone, every[pair]) for pair in asked if pair in every),
+        *(([*map(_shown, some)], one) for some in in_order for one in some),
+    ]
     return {
         (one["column"], one["by"]): _drawn(one, column, axis_of(_shown(one), column, shared))
         for shared, one in drawn
         for column in [columns[one["column"]]]
     }
+
+
+def farthest_in_rows(report: Facts, asked: Collection[tuple[str, str]]) -> str:
+    """Say which mean of the rows differs most from the released one, in what that is within; empty if none by more.
+
+    ``asked``: the pairs that are looked at, of columns that are handed over.
+    """
+    columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
+    dropped, far = not_handed_over(report), list[tuple[float, str]]()
+    for means in report.get("groups", ()):
+        names = means["column"], means["by"]
+        column = columns.get(means["column"])
+        if column is None or names not in asked or not dropped.isdisjoint(names):
+            continue
+        for one in sound_groups(means["groups"], supposes_thinning_out(column)):
+            off = 0.0 if one["synthetic"] is None else abs(one["synthetic"] - one["released"])
+            if off > one["within"] > 0:
+                released, synthetic = written(one, column)
+                where = f"{' by '.join(names)}, {called(one['labels'])}"
+                far.append((off / one["within"], f"{where}: {synthetic} in the rows, {released} released"))
+    return max(far, default=(0.0, ""))[1]
 
 
 def clearest_means(report: Facts, pairs: Collection[tuple[str, str]]) -> str:
