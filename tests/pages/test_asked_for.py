@@ -115,6 +115,16 @@ def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any
     assert f"{len(together.tables)} further pair" in page and "that nobody asked for; the clearest: " in page
 
 
+def test_three_bullets_and_no_small_pictures_stand_before_the_answers_on_a_phone(facts: dict[str, Any]) -> None:
+    page = render({**facts, "headline": "One. Two. Three. Four. Five."})
+    head = page[: page.index('id="asked"')]
+    seen, *folds = head.split('<details class="on-phone"><summary>')
+    assert [fold.split("<")[0] for fold in folds] == ["Every column, small", "More in short"]
+    assert "<li>Four.</li>" in folds[1] and "<li>Three.</li>" in folds[0].split("</details>")[1]
+    assert 'class="strip' in folds[0].split("</details>")[0] and 'class="strip' not in seen
+    assert "More in short" not in render({**facts, "headline": "One. Two. Three."})
+
+
 def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_stand_once(
     facts: dict[str, Any],
 ) -> None:
