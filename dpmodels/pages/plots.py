@@ -212,14 +212,15 @@ def bars(
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
-    offs = [DEVIATIONS * one for one in shares.stddev or ()] if scale and shares else []
-    most = int((places[0] - (1.3 if offs else 1.0) * FIGURE) / LETTER)
+    most = int((places[0] - (1.3 if scale else 1.0) * FIGURE) / LETTER)
 
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
 
-    columns = list(zip(places, series, kinds, strict=True))
-    parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
+    parts = [
+        words(place, NAME, each.name, "end", sort) for place, each, sort in zip(places, series, kinds, strict=True)
+    ]
+    parts = parts if series[1:] else []
     begin, high = 18.0 * bool(parts), max(LINE, LEAST_HEIGHT / max(len(labels), 1))
     lines = [begin + high * index + NAME + 5 for index in range(len(labels))]
     parts += [box(0, line, x(1.0), THICK, "track") for line in lines if top == 1]
@@ -232,9 +233,10 @@ def bars(
         parts += [_whisker(line + THICK / 2, one, x) for one in reach]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        for place, each, kind in columns:
-            off = offs[index] if offs and each is shares else 0.0
-            parts.append(words(place, line - 5, _said(each.values[index], top, off), "end", kind))
+        said = [_said(each, index, top, bool(scale)) for each in series]
+        parts += [
+            words(place, line - 5, one, "end", kind) for place, one, kind in zip(places, said, kinds, strict=True)
+        ]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
@@ -243,10 +245,11 @@ def bars(
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
-def _said(share: float, top: float, off: float = 0.0) -> str:
+def _said(shares: Shares, index: int, top: float, with_error: bool) -> str:
     """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut; and
-    what it is ``off`` by, if that is known.
+    what its whisker reaches, where that is asked for and known.
     """
+    share, off = shares.values[index], DEVIATIONS * shares.stddev[index] if with_error and shares.stddev else 0.0
     decimals = 1 if top >= 0.1 else 2 if top >= 0.01 else 3
     within = f" \N{PLUS-MINUS SIGN} {max(100 * off, 10.0**-decimals):.{decimals}f}" if off else ""
     written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{within}{PERCENT}"  # and no -0
