@@ -205,9 +205,8 @@ def bars(
 
     Whose deviations are known has whiskers as well, with an arrow's head where the axis cuts them; marks have them in
     the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends: else it ends at the
-    largest share, or at all rows, which a track behind each bar stands for. With a scale each share is written with
-    what its whisker reaches. Bars at the places of ``pale`` are set back: of all others together, or of what is hardly
-    known.
+    largest share, or at all rows, which a track stands for; and each share is written with what its whisker reaches.
+    Bars at the places of ``pale`` are set back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
@@ -217,10 +216,8 @@ def bars(
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
 
-    parts = [
-        words(place, NAME, each.name, "end", sort) for place, each, sort in zip(places, series, kinds, strict=True)
-    ]
-    parts = parts if series[1:] else []
+    columns = list(zip(places, series, kinds, strict=True))
+    parts = [words(place, NAME, each.name, "end", sort) for place, each, sort in columns if series[1:]]
     begin, high = 18.0 * bool(parts), max(LINE, LEAST_HEIGHT / max(len(labels), 1))
     lines = [begin + high * index + NAME + 5 for index in range(len(labels))]
     parts += [box(0, line, x(1.0), THICK, "track") for line in lines if top == 1]
@@ -229,14 +226,11 @@ def bars(
         parts.append(fitted(0, line - 5, label, most, "start", "label"))
         kind = "under" if not shares else "bar rest" if index in pale else "bar"
         parts += [box(0, line, x(each.values[index]), THICK, kind) for each in series[:1]]
-        reach = [each.reach[index] for each in series if each.stddev]
-        parts += [_whisker(line + THICK / 2, one, x) for one in reach]
+        parts += [_whisker(line + THICK / 2, each.reach[index], x) for each in series if each.stddev]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        said = [_said(each, index, top, bool(scale)) for each in series]
-        parts += [
-            words(place, line - 5, one, "end", kind) for place, one, kind in zip(places, said, kinds, strict=True)
-        ]
+        said = [(at, _said(each, index, top, bool(scale)), sort) for at, each, sort in columns]
+        parts += [words(at, line - 5, one, "end", sort) for at, one, sort in said]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
