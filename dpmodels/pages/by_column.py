@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.pages.figures.column_errors import error_by_itself
@@ -21,7 +21,7 @@ from dpmodels.pages.figures.means import (
     terms,
 )
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
-from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, open_figures
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
 from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
 from dpmodels.pages.page import percent_up
@@ -31,8 +31,8 @@ Facts = Mapping[str, Any]
 NOT_FOR = "Not for "
 """How a headline's sentences begin on figures that are of no use."""
 UNSTATED = PartOff(math.inf, math.inf)
-UNLESS = "unless values thin out"
-"""What stands behind a figure that noise leaves open, and that is stated on these terms."""
+ONLY_IF = "Only if "
+"""How one begins on figures that noise leaves open, and that are stated on these terms."""
 ALONE = ("by itself", "of all rows")
 OF_ITSELF = "of itself, if nothing else is said"
 OF_RATES = "in points"
@@ -51,12 +51,14 @@ MOST = 1000
 class Judgement:
     """Within what a figure is, in words, and whether it is good, to be used with care, or bad.
 
-    ``of`` is what that is a part of, where it is not what the heading says.
+    ``of`` is what that is a part of, where it is not what the heading says; ``is_on_terms``: noise leaves the figure
+    open, so that it is known only if values thin out.
     """
 
     kind: str
     words: str
     of: str = ""
+    is_on_terms: bool = False
 
 
 Cell = tuple[Judgement, ...]
@@ -124,19 +126,21 @@ def not_for(report: Facts) -> list[str]:
     """Say of which columns that are handed over the means, or the large quantiles, are of no use, or on what terms."""
     table, said = by_column(report), list[str]()
     stated, of_use = stated_means(report)
+    thin_out = THIN_OUT
     for place, (title, unit) in enumerate(table.kinds if table else ()):
         cells = {name: line[place] for name, line in table.received} if table and unit == OF_ITSELF else {}
-        of_terms = dict[str, list[str]]()
+        figures, of_bad, of_open = " and ".join(title.rsplit(", ", 1)), dict[str, list[str]](), dict[str, list[str]]()
         for name, cell in cells.items():
-            if bad := [one for one in cell if one.kind == BAD]:
-                of = name if title.startswith(FIGURES["mean"][0]) else ""
+            of = name if title.startswith(FIGURES["mean"][0]) else ""
+            if any(one.is_on_terms and one.kind != BAD for one in cell):
+                of_open.setdefault(", by group too," * (of in stated), []).append(name)
+            elif any(one.kind == BAD for one in cell):
                 by = f" (by {listed(of_use[of], MOST_GROUPS)})" if of in of_use else ""
-                terms = f", but {AS_STATED}" * bool(by)
-                if of and bad[0].of == UNLESS:
-                    terms = f"{', by group too,' * (of in stated)} unless {THIN_OUT}"
-                of_terms.setdefault(terms, []).append(name + by)
-        figures = " and ".join(title.rsplit(", ", 1))
-        said += [f"{NOT_FOR}{figures}{terms}: {listed(names)}" for terms, names in of_terms.items()]
+                of_bad.setdefault(f", but {AS_STATED}" * bool(by), []).append(name + by)
+        said += [f"{NOT_FOR}{figures}{terms}: {listed(names)}" for terms, names in of_bad.items()]
+        for by_group, names in of_open.items():  # the first one says what that is
+            said.append(f"{ONLY_IF}{thin_out}: {figures}{by_group} of {listed(names)}")
+            thin_out = "values thin out"
     return said
 
 
@@ -173,18 +177,15 @@ def _of_column(known: Known, column: Facts) -> Cell:
 
 
 def _figures(known: Known) -> dict[tuple[str, str], Cells]:
-    """Judge means and large quantiles, each as a part of itself; those that noise leaves open are bad."""
+    """Judge means and large quantiles, each as a part of itself; those that noise leaves open on terms, if at all."""
     kinds = dict[tuple[str, str], Cells]()
     for figure, words in FIGURES.items():
         errors = errors_of(known.report, figure)
         every = with_figures(known.report)
         few = set() if figure == "mean" else {one["name"] for one in every if has_few_values(one)}
-        resolved = [one for one in known.report["columns"] if not unresolved(one)]
-        _, on_terms = open_figures(resolved, known.report.get("derived", ()), figure)
         stated = [one["name"] for one in every if figure in one and one["name"] not in few]
         kinds[words[0] if has_first_rows(known.report) else ", ".join(words), OF_ITSELF] = {
-            name: (Judgement(BAD, UNKNOWN, UNLESS) if name in on_terms else _of_figure(errors.get(name, UNSTATED)),)
-            for name in stated
+            name: (_of_figure(errors.get(name, UNSTATED)),) for name in stated
         } | {one["name"]: (Judgement(BAD, UNKNOWN),) for one in amounts_of(known.report)}
     return kinds
 
@@ -194,7 +195,7 @@ def _of_figure(error: PartOff) -> Judgement:
     if error.counted > MOST_RELATIVE:
         return Judgement(BAD, UNKNOWN)
     of = (f"of {error.of}" if error.of else "") + terms(error)
-    return _judged(error.counted, in_words(error), of=of.removeprefix(", "))
+    return replace(_judged(error.counted, in_words(error), of=of.removeprefix(", ")), is_on_terms=error.is_on_terms)
 
 
 def _rates(known: Known) -> Cells:

@@ -22,7 +22,7 @@ from dpmodels.pages.asked.questions import (
 from dpmodels.pages.asked.risk import chances
 from dpmodels.pages.asked.several import beside_one_record, figures_of_several, several_records
 from dpmodels.pages.asked.special import is_named, tied_in_words, tied_to
-from dpmodels.pages.by_column import NOT_FOR
+from dpmodels.pages.by_column import NOT_FOR, ONLY_IF
 from dpmodels.pages.card_words import (
     MOST_WORDS,
     brief,
@@ -222,7 +222,7 @@ def render_sheet(facts: Mapping[str, Any]) -> str:
 
 def _headline(words: str) -> str:
     """Leave out of a headline which figures are not to be used: a data sheet says it once, in its table."""
-    return " ".join(one for one in SENTENCE.split(words) if not one.startswith(NOT_FOR))
+    return " ".join(one for one in SENTENCE.split(words) if not one.startswith((NOT_FOR, ONLY_IF)))
 
 
 def _pale(quality: Mapping[str, Any]) -> str:

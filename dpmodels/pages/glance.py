@@ -43,8 +43,6 @@ MOST_RELATIVE = 10.0
 """Errors of a mean or a quantile, by itself, beyond which it is called unknown."""
 NOT_KNOWN = "not known"
 """What a terminal says of a mean or a quantile that noise leaves open."""
-IF_THIN = "if its values thin out"
-"""On what terms a figure is within something that noise leaves open."""
 EXPECTED = "in nineteen releases of twenty, where values thin out towards the bounds as their counts do"
 AS_A_RULE = "as a rule a fifth to six tenths of what is stated"
 """What errors are beside those that are stated, at the median of tables whose truth is known: benchmarks.coverage."""

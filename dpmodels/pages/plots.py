@@ -205,19 +205,19 @@ def bars(
 
     Whose deviations are known has whiskers as well, with an arrow's head where the axis cuts them; marks have them in
     the place of lines. A ``scale`` is what a line over all bars stands at, and where the axis ends: else it ends at the
-    largest share, or at all rows, which a track behind each bar stands for. Bars at the places of ``pale`` are set
-    back: of all others together, or of what is hardly known.
+    largest share, or at all rows, which a track stands for; and each share is written with what its whisker reaches.
+    Bars at the places of ``pale`` are set back: of all others together, or of what is hardly known.
     """
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
-    most = int((places[0] - FIGURE) / LETTER)
+    most = int((places[0] - (1.3 if scale else 1.0) * FIGURE) / LETTER)
 
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
 
     columns = list(zip(places, series, kinds, strict=True))
-    parts = [words(place, NAME, each.name, "end", kind) for place, each, kind in columns if series[1:]]
+    parts = [words(place, NAME, each.name, "end", sort) for place, each, sort in columns if series[1:]]
     begin, high = 18.0 * bool(parts), max(LINE, LEAST_HEIGHT / max(len(labels), 1))
     lines = [begin + high * index + NAME + 5 for index in range(len(labels))]
     parts += [box(0, line, x(1.0), THICK, "track") for line in lines if top == 1]
@@ -226,11 +226,11 @@ def bars(
         parts.append(fitted(0, line - 5, label, most, "start", "label"))
         kind = "under" if not shares else "bar rest" if index in pale else "bar"
         parts += [box(0, line, x(each.values[index]), THICK, kind) for each in series[:1]]
-        reach = [each.reach[index] for each in series if each.stddev]
-        parts += [_whisker(line + THICK / 2, one, x) for one in reach]
+        parts += [_whisker(line + THICK / 2, each.reach[index], x) for each in series if each.stddev]
         if marks and not marks.stddev:
             parts.append(path("mark", (f"M{number(x(marks.values[index]))} {number(line - 2)}v{number(THICK + 4)}",)))
-        parts += [words(place, line - 5, _said(each.values[index], top), "end", kind) for place, each, kind in columns]
+        said = [(at, _said(each, index, top, bool(scale)), sort) for at, each, sort in columns]
+        parts += [words(at, line - 5, one, "end", sort) for at, one, sort in said]
     if scale:
         parts.append(path("axis", (f"M{number(x(scale[0]))} {number(line - 2)}v{number(THICK + 4)}" for line in lines)))
     floor = begin + high * len(labels)
@@ -239,10 +239,14 @@ def bars(
     return replace(figure, small=_small(shares, marks, x, pale), part=(0, 0, WIDTH, FLOOR))
 
 
-def _said(share: float, top: float) -> str:
-    """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut."""
+def _said(shares: Shares, index: int, top: float, with_error: bool) -> str:
+    """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut; and
+    what its whisker reaches, where that is asked for and known.
+    """
+    share, off = shares.values[index], DEVIATIONS * shares.stddev[index] if with_error and shares.stddev else 0.0
     decimals = 1 if top >= 0.1 else 2 if top >= 0.01 else 3
-    written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{PERCENT}"  # and no -0
+    within = f" \N{PLUS-MINUS SIGN} {max(100 * off, 10.0**-decimals):.{decimals}f}" if off else ""
+    written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{within}{PERCENT}"  # and no -0
     return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + written
 
 

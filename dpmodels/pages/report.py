@@ -21,11 +21,11 @@ from dpmodels.pages.figures.classes import class_figures, class_names
 from dpmodels.pages.figures.dependences import dependence_figures
 from dpmodels.pages.figures.group_means import TABLES as TABLES_OF_MEANS
 from dpmodels.pages.figures.named import farther
+from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.pages.figures.rate_pictures import RATES
 from dpmodels.pages.figures.rates import without_outcome
 from dpmodels.pages.glance import (
     AS_A_RULE,
-    IF_THIN,
     cautions_of_whole,
     clipped,
     example,

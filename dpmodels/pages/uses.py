@@ -22,6 +22,7 @@ from dpmodels.pages.figures.means import (
     CLOSE,
     FAR,
     FIGURES,
+    ON_TERMS,
     UNKNOWN,
     PartOff,
     bound_of_figures,
@@ -30,7 +31,7 @@ from dpmodels.pages.figures.means import (
 )
 from dpmodels.pages.figures.moments import uncounted_in_words
 from dpmodels.pages.figures.named import DAY, MOST_NAMED, amounts_of, has_first_rows, listed, moved_apart
-from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, UNLESS, open_figures
+from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT, is_open
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, models_that_see, parts_of_rates, whole_rate, with_few
 from dpmodels.pages.figures.relations import (
     FALSE,
@@ -333,11 +334,14 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     for figure in FIGURES:
         errors = {name: one for name, one in errors_of(known.report, figure).items() if name not in known.dropped}
         within = {name: error for name, error in errors.items() if above < error.counted <= most}
-        by_measure = {of: [name for name, one in within.items() if one.of == of] for of in ("", SPREAD, OF_LARGE)}
+        open_on_terms = [name for name, one in within.items() if one.is_on_terms]
+        by_measure = {
+            of: [name for name, one in within.items() if one.of == of and name not in open_on_terms]
+            for of in ("", SPREAD, OF_LARGE)
+        } | {ON_TERMS: open_on_terms}
         if most == math.inf:
-            columns = [one for one in known.columns if not unresolved(one)]
-            without, with_terms = open_figures(columns, known.report.get("derived", ()), figure)
-            by_measure |= {UNKNOWN: without, UNLESS: with_terms}
+            columns = [*(one for one in known.columns if not unresolved(one)), *known.report.get("derived", ())]
+            by_measure[UNKNOWN] = [one["name"] for one in columns if is_open(one, figure) and one["name"] not in errors]
         for measure, every in by_measure.items():
             for some, said in words_by_kind(known.report, figure, every):
                 words.setdefault(((*some,), measure), []).extend(said)
@@ -345,11 +349,12 @@ def _figures(known: Known, above: float, most: float) -> Iterator[str]:
     for (names, measure), figures in words.items():
         if names:
             bound = bound_of_figures(bounds[names, measure], measure, above, most, len(names) == 1)
-            if measure == UNLESS:  # the first one says what that is
-                bound, thin_out = bound.replace("values thin out", thin_out), "values thin out"
-            if most == math.inf and FIGURES["mean"][0] in figures:
-                bound += ", means by group too" * (measure == UNLESS and not stated.isdisjoint(names))
-                bound += f", but {AS_STATED}" * (measure not in (UNKNOWN, UNLESS) and of_use.keys() >= {*names})
+            if measure == ON_TERMS:  # the first one says what that is
+                bound, thin_out = bound.replace(THIN_OUT, thin_out), "values thin out"
+            if FIGURES["mean"][0] in figures:
+                bound += ", means by group too" * (measure == ON_TERMS and not stated.isdisjoint(names))
+                is_known = most == math.inf and measure not in (UNKNOWN, ON_TERMS)
+                bound += f", but {AS_STATED}" * (is_known and of_use.keys() >= {*names})
             yield f"{known.named(figures)} of {known.named(names)} ({bound})"
 
 

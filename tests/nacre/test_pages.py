@@ -336,6 +336,9 @@ def test_the_schema_of_the_readme_is_that_of_the_demo_and_patients_fit_theirs() 
     schema, demo = nacre.load_schema(shown), nacre.load_schema(SCHEMA)
     assert (schema.columns, schema.target, schema.unit) == (demo.columns, demo.target, demo.unit)
     assert set(nacre.load_schema(PATIENTS).columns) == set(patients(10).column_names)
+    asked = re.findall(r"^    (workload:|- columns: .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    workload = nacre.load_schema("\n".join([*asked, shown])).workload
+    assert workload[0].columns == ("ethnicity", "earned_78") and len(workload) == 3
 
 
 def test_every_decision_has_a_status() -> None:

@@ -16,10 +16,11 @@ from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN
-from dpmodels.pages.figures.asked_for import NO_MEANS, asked_names, figures_together
-from dpmodels.pages.figures.group_means import mean_figures
+from dpmodels.pages.figures.asked_for import NO_MEANS, OF_SHARES, asked_names, figures_together
+from dpmodels.pages.figures.group_means import farthest_in_rows, mean_figures
 from dpmodels.pages.figures.group_verdicts import grade_of, group_means
 from dpmodels.pages.figures.open_means import DOUBTED
+from dpmodels.pages.figures.rate_groups import why_pale
 from dpmodels.pages.figures.rate_pictures import note_of
 from dpmodels.pages.report import render
 from dpmodels.pages.tiles import tiles
@@ -114,6 +115,16 @@ def test_what_was_asked_for_stands_before_all_else_and_once(facts: dict[str, Any
     assert f"{len(together.tables)} further pair" in page and "that nobody asked for; the clearest: " in page
 
 
+def test_three_bullets_and_no_small_pictures_stand_before_the_answers_on_a_phone(facts: dict[str, Any]) -> None:
+    page = render({**facts, "headline": "One. Two. Three. Four. Five."})
+    head = page[: page.index('id="asked"')]
+    seen, *folds = head.split('<details class="on-phone"><summary>')
+    assert [fold.split("<")[0] for fold in folds] == ["Every column, small", "More in short"]
+    assert "<li>Four.</li>" in folds[1] and "<li>Three.</li>" in folds[0].split("</details>")[1]
+    assert 'class="strip' in folds[0].split("</details>")[0] and 'class="strip' not in seen
+    assert "More in short" not in render({**facts, "headline": "One. Two. Three."})
+
+
 def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_stand_once(
     facts: dict[str, Any],
 ) -> None:
@@ -179,12 +190,53 @@ def test_means_that_hold_on_terms_are_told_apart_on_these_terms() -> None:
     assert 'class="bar rest"' in figure["paid", "care"].svg
 
 
+def test_the_page_says_to_take_released_means_and_which_one_the_rows_miss_most(facts: dict[str, Any]) -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [385.0, 260.0, 100.0])
+    of = {"columns": [plain, {**plain, "name": "care"}], "groups": [means]}
+    assert farthest_in_rows(of, {("paid", "care")}) == ""
+    means["groups"][1] |= {"synthetic": 385.0}
+    means["groups"][2] |= {"synthetic": 900.0, "reason": "it is pale"}
+    said = "paid by care, 1: 385 in the rows, 260 released"
+    assert farthest_in_rows(of, {("paid", "care")}) == said and farthest_in_rows(of, {("care", "paid")}) == ""
+    assert farthest_in_rows({**of, "cautions": [NOT_HANDED_OVER.format(name="paid")]}, {("paid", "care")}) == ""
+    changed = copy.deepcopy(facts)
+    (price,) = [one for one in changed["groups"] if (one["column"], one["by"]) == ("price", "persons")]
+    price["groups"][0] |= {"synthetic": 150.0, "released": 20.0, "within": 1.0, "reason": ""}
+    page = render(changed)
+    line = page.index("<strong>Take the released figures</strong>: means of the rows (synthetic) have no stated error")
+    assert page.index('id="asked"') < line < page.index("<figcaption>price by persons")
+    assert "(price by persons, 1: 150 in the rows, 20 released)." in page
+    asked = figures_together(facts).asked
+    assert asked is not None
+    (table,) = [one for one in asked.others if {*one.title.split(" with ")} == {"price", "persons"}]
+    assert OF_SHARES in table.foot
+
+
 def test_means_that_others_would_make_a_speck_have_an_axis_of_their_own() -> None:
     plain = {"name": "paid", "type": "number", "ordered": True}
     means = [_means("paid", "care", [100.0, 1000.0]), _means("paid", "plan", [90.0, 110.0])]
-    drawn = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
-    assert "1,100" in drawn["paid", "care"].svg and "1,100" not in drawn["paid", "plan"].svg
+    drawn = mean_figures({"columns": [plain], "groups": means})
+    assert ">1,200<" in drawn["paid", "care"].svg and ">1,200<" not in drawn["paid", "plan"].svg
     assert not drawn["paid", "care"].foot
+
+
+def _ends(svg: str) -> list[str]:
+    return re.findall(r'<text x="[\d.]+" y="[\d.]+" text-anchor="(?:start|end)">([^<]+)</text>', svg)[-2:]
+
+
+def test_what_was_asked_for_has_an_axis_of_its_own_and_axes_end_at_round_values() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = [_means("paid", "care", [108.3, 118.0]), _means("paid", "plan", [112.0, 140.0])]
+    shared = mean_figures({"columns": [plain], "groups": means})
+    assert {(*_ends(figure.svg),) for figure in shared.values()} == {("90", "160")}
+    asked = mean_figures({"columns": [plain], "groups": means}, [("paid", "care"), ("paid", "plan")])
+    assert _ends(asked["paid", "care"].svg) == ["95", "130"] and _ends(asked["paid", "plan"].svg) == ["100", "160"]
+    clock = {"name": "paid", "type": "integer", "ordered": True, "clock": 1}
+    hours = _means("paid", "care", [9 * 3600.0, 13.2 * 3600.0])
+    assert _ends(mean_figures({"columns": [clock], "groups": [hours]})["paid", "care"].svg) == ["08:00", "15:00"]
+    figure = mean_figures({"columns": [plain], "groups": [_means("paid", "care", [0.031, 0.052])]})["paid", "care"]
+    assert _ends(figure.svg) == ["0.025", "0.06"]
 
 
 def _marks(svg: str) -> list[float]:
@@ -204,7 +256,7 @@ def test_means_of_very_different_sizes_have_a_logarithmic_axis_that_ends_behind_
     wide = _means("paid", "care", [10.0, 11.0])
     wide["groups"][1]["within"] = 500.0
     (figure,) = mean_figures({"columns": [plain], "groups": [wide]}).values()
-    assert ">511<" in figure.svg
+    assert ">600<" in figure.svg
 
 
 def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:
@@ -227,6 +279,7 @@ def test_an_interval_is_cut_where_values_end_and_nowhere_else() -> None:
         ([10.0, 11.0], [2.0, 2.0], ["", ALIKE], NONE_APART),
         ([10.0, 20.0], [2.0, 2.0], ["", ""], ""),
         ([10.0, 20.0], [2.0, 2.0], ["", "pale"], NOT_CERTAIN),
+        ([10.0, 20.0], [2.0, 6.0], ["", "pale"], NOT_CERTAIN),
         ([20.4, 30.8, 41.8], [4.8, 8.2, 15.0], ["", "", ""], NOT_CERTAIN),  # they meet once they are widened
     ],
 )
@@ -248,7 +301,9 @@ def test_a_picture_says_that_no_groups_differ_only_where_all_intervals_meet(
         "share": [1 / len(released)] * len(released),
         "within": [one / 100 for one in within],
     }
-    assert (ALIKE in figure.note) is (ALIKE in reasons and said != NONE_APART)  # which says as much
+    assert (ALIKE in figure.note) is (ALIKE in reasons)
+    ends = f"{min(within):g} to {max(within):g}" if min(within) < max(within) else f"{within[0]:g}"
+    assert figure.note.startswith(f"within {ends}") and note_of(rates, {}).startswith(f"within {ends} points")
     pale = {at: reason for at, reason in enumerate(reasons) if reason}
     for note in (figure.note, note_of(rates, pale)):
         assert [one for one in (NONE_APART, NOT_CERTAIN) if one in note] == ([said] if said else [])
@@ -266,24 +321,43 @@ def test_each_card_wears_the_word_that_the_tiles_count(facts: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("shares", "reasons", "on_terms", "word"),
+    ("shares", "reasons", "on_terms", "within", "word"),
     [
-        ([0.5, 0.47, 0.03], ["", "", ""], False, "good"),
-        ([0.5, 0.47, 0.03], ["", "", "why"], False, "good"),
-        ([0.5, 0.4, 0.1], ["", "", "why"], False, "care"),
-        ([0.5, 0.47, 0.03], ["", "", ""], True, "care"),
-        ([0.97, 0.03], ["", "why"], False, "care"),
-        ([0.4, 0.6], ["", "why"], False, "bad"),
+        ([0.5, 0.47, 0.03], ["", "", ""], False, 0.1, "good"),
+        ([0.5, 0.47, 0.03], ["", "", "why"], False, 0.1, "good"),
+        ([0.5, 0.4, 0.1], ["", "", "why"], False, 0.1, "care"),
+        ([0.5, 0.47, 0.03], ["", "", ""], True, 0.1, "care"),
+        ([0.5, 0.47, 0.03], [DOUBTED] * 3, True, 0.1, "care"),  # which is what a card says already
+        ([0.5, 0.47, 0.03], [DOUBTED] * 3, False, 0.1, "bad"),
+        ([0.97, 0.03], ["", "why"], False, 0.1, "care"),  # of two groups both are to be sound
+        ([0.4, 0.6], ["", "why"], False, 0.1, "bad"),
+        ([0.5, 0.47, 0.03], ["", "", ""], False, 0.3, "care"),  # the last is rough
     ],
 )
 def test_means_are_good_where_nothing_speaks_against_nearly_all(
-    shares: list[float], reasons: list[str], on_terms: bool, word: str
+    shares: list[float], reasons: list[str], on_terms: bool, within: float, word: str
 ) -> None:
+    offs = [0.1] * (len(shares) - 1) + [within]
     groups = [
-        {"labels": ["a"], "share": share, "released": 1.0, "within": 0.1, "synthetic": 1.0, "reason": reason}
-        for share, reason in zip(shares, reasons, strict=True)
+        {"labels": ["a"], "share": share, "released": 1.0, "within": off, "synthetic": 1.0, "reason": reason}
+        for share, reason, off in zip(shares, reasons, offs, strict=True)
     ]
     assert grade_of(groups, on_terms) == word
+    apart = [{**groups[0], "released": 3.0}, *groups[1:]]  # by which even a rough one is told from the others
+    assert grade_of(apart, on_terms) == ("good" if within > 0.2 else word)
+
+
+def test_a_mean_or_a_rate_of_0_by_a_rule_is_never_pale() -> None:
+    plain = {"name": "paid", "type": "number", "ordered": True}
+    means = _means("paid", "care", [0.0, 12.0, 14.0])
+    means["groups"][0] |= {"reason": "its error exceeds the mean itself"}
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert "pale" not in figure.note and "bar rest" not in figure.svg and not figure.above and figure.grade == "good"
+    means["groups"][0]["within"] = 0.01
+    (figure,) = mean_figures({"columns": [plain], "groups": [means]}).values()
+    assert "1 of 3 pale" in figure.note
+    rates = {"share": [0.6, 0.37, 0.03], "within": [0.1] * 3, "released": [0.3, 0.2, 0.0], "stddev": [0.01, 0.01, 0.0]}
+    assert why_pale(rates) == {} and why_pale({**rates, "stddev": [0.01] * 3}).keys() == {2}
 
 
 def test_a_reason_is_said_once_and_the_least_sure_group_is_named() -> None:

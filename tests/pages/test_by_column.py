@@ -9,9 +9,9 @@ import pytest
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.by_column import AT_ONCE, ByColumn, by_column, not_for
 from dpmodels.pages.figures.group_means import mean_figures
-from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT
+from dpmodels.pages.figures.open_means import AS_STATED, IF_THIN, THIN_OUT
 from dpmodels.pages.figures.rates import with_few
-from dpmodels.pages.glance import IF_THIN, IN_SHORT, glance, sentences_in_short
+from dpmodels.pages.glance import IN_SHORT, glance, sentences_in_short
 from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import is_of_years
@@ -105,11 +105,13 @@ def test_every_page_says_alike_of_a_mean_that_noise_leaves_open_whether_its_mean
     mean = {"estimate": 100.0, "expected_error": 1.0, "synthetic": 100.0}
     terms = {**mean, "expected_error": None, "expected_error_if_thinning_out": 1.0}
     number: dict[str, Any] = {"ordered": True, "quantiles_within": 0.01}
+    vague = {**terms, "expected_error_if_thinning_out": 60.0}
     columns = [
         column("far", 0.01, mean={**mean, "expected_error": 50.0}, **number),
         column("open", 0.01, mean=terms, unseen={"open": True, "means": [90.0, 900.0]}, avoid=["mean"], **number),
         column("alone", 0.01, mean=terms, unseen={"open": True, "means": [90.0, 900.0]}, avoid=["mean"], **number),
         column("lost", 0.01, mean=mean, avoid=["mean"], **number),
+        column("vague", 0.01, mean=vague, unseen={"open": True, "means": [1.0, 900.0]}, avoid=["mean"], **number),
     ]
     group = {"labels": ["a"], "share": 0.5, "released": 100.0, "within": 1.0, "synthetic": 100.0, "reason": ""}
     doubtful = {**group, "reason": DOUBTED}
@@ -120,17 +122,19 @@ def test_every_page_says_alike_of_a_mean_that_noise_leaves_open_whether_its_mean
     facts = report(*columns) | {"groups": groups}
     assert not_for(facts) == [
         f"Not for means and totals, but {AS_STATED}: far (by far)",
-        f"Not for means and totals, by group too, unless {THIN_OUT}: open",
-        f"Not for means and totals unless {THIN_OUT}: alone",
-        "Not for means and totals: lost",
+        "Not for means and totals: lost and vague",
+        f"Only if {THIN_OUT}: means and totals, by group too, of open",
+        "Only if values thin out: means and totals of alone",
     ]
     table, sentences = by_column(facts), uses(facts)
     assert table is not None and sentences is not None
-    means = {name: (one.words, one.of) for name, (_, (one,), *_) in table.lines}
-    assert means["open"] == ("not known", "unless values thin out") and means["lost"] == ("not known", "")
+    means = {name: (one.kind, one.words, one.of) for name, (_, (one,), *_) in table.lines}
+    assert means["open"] == ("care", "2\N{NO-BREAK SPACE}%", IF_THIN) and means["lost"] == ("bad", "not known", "")
     never = [one for one in sentences.never if one.startswith("means")]
     assert f"means and totals of far (beyond 20\N{NO-BREAK SPACE}%, but {AS_STATED})" in never
-    assert f"not known, unless their {THIN_OUT}, and then as the report states, means by group too)" in " ".join(never)
+    assert not any("open" in one or "alone" in one for one in never)
+    care = [one for one in sentences.care if one.startswith("means")]
+    assert f"only if {THIN_OUT}, and then within 2\N{NO-BREAK SPACE}%, means by group too)" in " ".join(care)
     assert "means and totals of lost (not known)" in never
     notes = {drawn.title: drawn.note for drawn in mean_figures(facts).values()}
     assert IF_THIN in notes["open by far"] and IF_THIN not in notes["far by far"]

@@ -434,3 +434,11 @@ def test_an_axis_of_so_many_bars_is_refused_and_not_drawn_for_ever(bars: float) 
     axis = {"edges": [0.0, 0.5, 1.0], "bars": bars, "ticks": []}
     with pytest.raises(ValueError, match="no axis that nacre draws"):
         histogram("x", "", ["1 to 2", "3 to 4"], None, Shares("synthetic", [0.5, 0.5]), axis)
+
+
+def test_lying_bars_with_a_scale_say_of_each_share_what_it_is_within() -> None:
+    shares = Shares("released", [0.043, 0.0], [0.0155, 0.0])
+    drawn = bars("x", "", ["a", "b"], shares, Shares("synthetic", [0.05, 0.0]), (0.04, 0.1))
+    assert "4.3 \N{PLUS-MINUS SIGN} 3.1\N{NO-BREAK SPACE}%" in drawn.svg
+    assert ">0.0\N{NO-BREAK SPACE}%" in drawn.svg and drawn.svg.count("\N{PLUS-MINUS SIGN}") == 1
+    assert "\N{PLUS-MINUS SIGN}" not in bars("x", "", ["a", "b"], shares).svg

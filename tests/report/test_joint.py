@@ -120,6 +120,33 @@ def test_a_card_of_three_columns_says_what_was_joined_and_what_is_pale(facts: Js
     assert command.note == "nobody is handed shift"
 
 
+def test_the_pairs_of_a_joint_table_with_figures_are_no_cards_of_their_own(facts: Json) -> None:
+    asked = figures_together(facts).asked
+    assert asked is not None
+    titles, further = ([one.title for one in some] for some in (asked.cards, asked.others))
+    assert titles[:3] == ["price by ward", "price by ward and floor", "insured = true, by ward and floor"]
+    assert {"price by floor", "insured = true, by ward"} <= {*further} and "unit with ward" not in further
+    assert {"ward with unit", "shift with unit"} <= {*titles}  # of a table without figures of its own
+    bare = {**facts, "joint": [{key: one[key] for key in ("columns", "place")} for one in facts["joint"]]}
+    alone = figures_together(bare).asked
+    assert alone is not None and "price by floor" in [one.title for one in alone.cards]
+
+
+def test_a_grid_leaves_out_the_lines_that_a_rule_fixes_and_names_them_once(facts: Json) -> None:
+    rates = copy.deepcopy(facts["joint"][1])
+    for group in rates["groups"]:
+        if group["labels"][0] != ["north"]:
+            group |= {"released": 0.0, "within": 0.0, "synthetic": 0.0, "reason": ""}
+    ((figure,),) = joint_cards({**facts, "joint": [rates]}).values()
+    assert figure.foot == "south, east: 0 by a rule" and len(figure.rows) == len(rates["groups"])
+    assert ">north<" in figure.svg and ">south<" not in figure.svg and "within 0 " not in figure.note
+    assert "narrow" not in figure.svg and '"cell"' not in figure.svg
+    for group in rates["groups"]:
+        group |= {"released": 0.0, "within": 0.0, "synthetic": 0.0, "reason": ""}
+    ((figure,),) = joint_cards({**facts, "joint": [rates]}).values()
+    assert ">south<" in figure.svg
+
+
 def test_joint_tables_of_a_release_are_found_sound(facts: Json) -> None:
     assert are_joint(facts, SCHEMA) and are_joint_figures(facts, SCHEMA)
     assert are_joint({}, SCHEMA) and are_joint_figures({}, SCHEMA)

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.grades import BAD
-from dpmodels.pages.figures.group_means import clearest_means, mean_figures
-from dpmodels.pages.figures.joint import joint_cards
+from dpmodels.pages.figures.group_means import clearest_means, farthest_in_rows, mean_figures
+from dpmodels.pages.figures.joint import answered_pairs, joint_cards
 from dpmodels.pages.figures.rate_pictures import RATES, Rates, asked_rate_figures, rate_figures
 from dpmodels.pages.figures.rates import hidden_rates
 from dpmodels.pages.figures.relations import relations
@@ -21,6 +21,8 @@ from dpmodels.pages.notes import not_handed_over
 Facts = Mapping[str, Any]
 Names = tuple[str, str]
 NO_MEANS = "no means by group: noise leaves fewer than two of them known"
+OF_SHARES = "shares in broad ranges; a mean is of the amounts within these"
+"""What a table says that stands beside means."""
 NO_RATES = "noise hides by which columns it differs"
 NO_OTHERS = "those by which it differs clearly are above"
 BEFORE = "nobody is handed {}: of the rows before it was left out of them"
@@ -43,13 +45,15 @@ class Asked:
 
     Attributes:
         cards: one figure for each pair and joint table of the workload, in its order; of a number with a column of
-            two classes both the rate and the mean.
-        others: further figures of the same pairs: a rate or a table beside means.
+            two classes both the rate and the mean; of a joint table that has its figures no pair.
+        others: further figures of the same pairs: a rate or a table beside means, and the pairs of a joint table.
         unanswered: the pairs that have no figure.
         rates: those of the target by the columns by which it differs most clearly.
         of_target: the target and its class; empty without one.
         no_rates: why there are none of these.
         with_target: the columns whose rates of the target are among the cards, since a workload names it.
+        has_means: whether means are among the cards.
+        farthest: which of them differs most in the rows, where one does by more than it is within.
     """
 
     cards: Sequence[Figure]
@@ -59,6 +63,8 @@ class Asked:
     of_target: str = ""
     no_rates: str = ""
     with_target: Sequence[str] = ()
+    has_means: bool = False
+    farthest: str = ""
 
     @property
     def grades(self) -> list[str]:
@@ -90,6 +96,7 @@ def figures_together(report: Facts) -> Together:
     means = mean_figures(report, [*names, *((second, first) for first, second in names)])
     places = {one["name"]: place for place, one in enumerate(report["columns"])}
     cards, others, unanswered, joint = list[Figure](), list[Figure](), list[Unanswered](), joint_cards(report)
+    of_joint = answered_pairs(report, names)
     for at, pair in enumerate(names):
         cards += joint.get(at, ())
         two, both = [places.get(name, -1) for name in pair], (pair, pair[::-1])
@@ -97,22 +104,30 @@ def figures_together(report: Facts) -> Together:
         of_class = {each: of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two}
         is_rate_first = (two[0], two[1]) in of_class and (bool(by_group) or (two[0], two[1]) in of_target)
         drawn = [*of_class.values(), *by_group] if is_rate_first else [*by_group, *of_class.values()]
-        at_once = 2 if of_class and by_group else 1
+        at_once = 0 if at in of_joint else 2 if of_class and by_group else 1
         table = tables.pop((min(two), max(two)), None)
-        if table and not drawn and _has_mean(report, pair):
-            table = replace(table, foot=" · ".join(filter(None, [table.foot, NO_MEANS])))
+        if table and _has_mean(report, pair) and (by_group or not drawn):
+            foot = OF_SHARES if by_group else NO_MEANS
+            table = replace(table, foot=" · ".join(filter(None, [table.foot, foot])))
         drawn += [table] if table else []
         drawn = [_said_of_dropped(report, pair, one) for one in drawn]
         cards += drawn[:at_once]
         others += drawn[at_once:]
-        unanswered += [] if drawn else [_unanswered(report, pair)]
+        unanswered += [] if drawn or at in of_joint else [_unanswered(report, pair)]
     cards += joint.get(len(names), ())
-    asked = Asked(cards, [*others, *of_two.values()], unanswered)
+    asked = Asked(cards, [*others, *of_two.values()], unanswered, **_means_of_rows(report, names))
     if rates:
         with_target = [report["columns"][column]["name"] for _, column in of_target]
         asked, rates = _with_clear(report, replace(asked, with_target=with_target), rates)
     clearest = {"tables": _clearest_table(report, tables), "means": clearest_means(report, means)}
     return Together(asked if names or rates else None, [*tables.values()], [*means.values()], rates, clearest)
+
+
+def _means_of_rows(report: Facts, names: Sequence[Names]) -> dict[str, Any]:
+    """Return whether what was asked for has means, and which of these differs most in the rows."""
+    both = {*names, *((second, first) for first, second in names)}
+    has_means = any((one["column"], one["by"]) in both for one in report.get("groups", ()))
+    return {"has_means": has_means, "farthest": farthest_in_rows(report, both)}
 
 
 def asked_names(report: Facts) -> list[Names]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
-from dpmodels.pages.figures.apart import NONE_APART, Interval, apart_in_words, are_certain
-from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of
+from dpmodels.pages.figures.apart import Interval, apart_in_words, are_certain
+from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of, sound_groups
 from dpmodels.pages.figures.mean_axis import (
     FINE,
     Axis,
@@ -23,9 +23,8 @@ from dpmodels.pages.figures.mean_axis import (
     within_in_words,
 )
 from dpmodels.pages.figures.named import listed
-from dpmodels.pages.figures.open_means import DOUBTED, supposes_thinning_out
+from dpmodels.pages.figures.open_means import IF_THIN, supposes_thinning_out
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
-from dpmodels.pages.glance import IF_THIN
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent
 from dpmodels.plural import OF_CATEGORIES, ZERO, values_in_words
@@ -60,19 +59,19 @@ def told_apart(report: Facts, on_terms: bool = False, but_some: bool = False) ->
     """
     groups, columns = report.get("groups", ()), (*report.get("columns", ()), *report.get("derived", ()))
     dropped, thinning = not_handed_over(report), {one["name"] for one in columns if supposes_thinning_out(one)}
-    apart = [one for one in groups if are_apart(one["groups"], len(groups))]
-    received = [one for one in apart if dropped.isdisjoint((one["column"], one["by"]))]
-    asked = [one for one in received if (one["column"] in thinning) is on_terms]
+    asked = [one for one in groups if (one["column"] in thinning) is on_terms]
+    received = [one for one in asked if dropped.isdisjoint((one["column"], one["by"]))]
+    apart = [one for one in received if are_apart(one["groups"], len(groups), on_terms)]
     return [
         f"{one['column']} by {one['by']}{but}"
-        for one in asked
-        if bool(but := but_some_groups(one["groups"])) is but_some
+        for one in apart
+        if bool(but := but_some_groups(one["groups"], on_terms)) is but_some
     ]
 
 
-def but_some_groups(groups: Sequence[Facts]) -> str:
+def but_some_groups(groups: Sequence[Facts], on_terms: bool = False) -> str:
     """Name the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
-    doubted = doubted_groups(groups)
+    doubted = doubted_groups(groups, on_terms)
     return f" (not {listed([called(one['labels']) for one in doubted], MOST_DOUBTED)})" if doubted else ""
 
 
@@ -105,17 +104,12 @@ def intervals_of(groups: Sequence[Facts], on_terms: bool = False) -> list[Interv
     return [Interval(one["released"], one["within"], is_pale(one, on_terms)) for one in known]
 
 
-def is_pale(group: Facts, on_terms: bool) -> bool:
-    """Tell whether something speaks against the mean of a group, beside the terms that a picture says."""
-    return bool(group["reason"]) and not (on_terms and group["reason"] == DOUBTED)
-
-
 def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[tuple[str, str], Figure]:
     """Draw the means by groups that a report states, by their columns: first those that are ``asked`` for, in order.
 
     Of the others those that are seen at once, and the rest, stand in the order of the schema: by what makes the groups,
     so that cards beside each other are about as high, and then by column. Pictures of a column that are seen at once
-    have one scale, and so have the others.
+    have one scale, and so have the others; what was asked for has each one of its own.
     """
     columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
     every = {(one["column"], one["by"]): one for one in report.get("groups", ()) if one["column"] in columns}
@@ -125,11 +119,37 @@ def mean_figures(report: Facts, asked: Sequence[tuple[str, str]] = ()) -> dict[t
         sorted(some, key=lambda one: (places.get(one["by"], len(places)), places[one["column"]]))
         for some in (others[:TABLES], others[TABLES:])
     ]
+    alone = list[Facts]()
+    drawn = [
+        *((alone, every[pair]) for pair in asked if pair in every),
+        *(([*map(_shown, some)], one) for some in in_order for one in some),
+    ]
     return {
-        (one["column"], one["by"]): _drawn(one, columns[one["column"]], axis_of(_shown(one), [*map(_shown, some)]))
-        for some in ([every[pair] for pair in asked if pair in every], *in_order)
-        for one in some
+        (one["column"], one["by"]): _drawn(one, column, axis_of(_shown(one), column, shared))
+        for shared, one in drawn
+        for column in [columns[one["column"]]]
     }
+
+
+def farthest_in_rows(report: Facts, asked: Collection[tuple[str, str]]) -> str:
+    """Say which mean of the rows differs most from the released one, in what that is within; empty if none by more.
+
+    ``asked``: the pairs that are looked at, of columns that are handed over.
+    """
+    columns = {one["name"]: one for one in (*report.get("columns", ()), *report.get("derived", ()))}
+    dropped, far = not_handed_over(report), list[tuple[float, str]]()
+    for means in report.get("groups", ()):
+        names = means["column"], means["by"]
+        column = columns.get(means["column"])
+        if column is None or names not in asked or not dropped.isdisjoint(names):
+            continue
+        for one in sound_groups(means["groups"], supposes_thinning_out(column)):
+            off = 0.0 if one["synthetic"] is None else abs(one["synthetic"] - one["released"])
+            if off > one["within"] > 0:
+                released, synthetic = written(one, column)
+                where = f"{' by '.join(names)}, {called(one['labels'])}"
+                far.append((off / one["within"], f"{where}: {synthetic} in the rows, {released} released"))
+    return max(far, default=(0.0, ""))[1]
 
 
 def clearest_means(report: Facts, pairs: Collection[tuple[str, str]]) -> str:
@@ -167,7 +187,7 @@ def _drawn(means: Facts, column: Facts, axis: Axis) -> Figure:
     title, groups = f"{means['column']} by {means['by']}", means["groups"]
     on_terms, ends = supposes_thinning_out(column), ends_of(means)
     rows = [_row(one, column, ends) for one in groups]
-    header, lines, above = with_reasons(HEADER, rows, [one["reason"] for one in groups])
+    header, lines, above = with_reasons(HEADER, rows, [reason_of(one) for one in groups])
     more = f"the {DRAWN} largest of {len(groups)} groups are drawn" if len(groups) > DRAWN else ""
     foot = LOGARITHMIC_AXIS * axis.is_logarithmic
     drawn = _picture(title, _shown(means), column, axis)
@@ -176,14 +196,12 @@ def _drawn(means: Facts, column: Facts, axis: Axis) -> Figure:
 
 
 def note_of(groups: Sequence[Facts], column: Facts, on_terms: bool) -> str:
-    """Say within what means are, whether groups differ, and how many are pale, and why."""
+    """Say within what means are, pale ones too, whether groups differ, and how many are pale, and why."""
     known = [one for one in groups if one["released"] is not None]
-    relied = [one for one in known if not is_pale(one, on_terms)] or known
-    least, most = (error(column, end(one["within"] for one in relied)) for end in (min, max))
+    least, most = (error(column, end((one["within"] for one in known), default=0.0)) for end in (min, max))
     note = f"within {least}" if least == most else f"within {least} to {most}"
     apart = apart_in_words(intervals_of(groups, on_terms))
-    reasons = [one["reason"] for one in groups if is_pale(one, on_terms)]
-    pale = "" if apart == NONE_APART and {*reasons} == {ALIKE} else pale_in_words(reasons, len(groups))
+    pale = pale_in_words([one["reason"] for one in groups if is_pale(one, on_terms)], len(groups))
     return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, apart, pale]))
 
 

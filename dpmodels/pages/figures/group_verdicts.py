@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.figures.grades import BAD, CARE, GOOD
-from dpmodels.pages.figures.open_means import supposes_thinning_out
+from dpmodels.pages.figures.means import FAR
+from dpmodels.pages.figures.open_means import DOUBTED, supposes_thinning_out
 from dpmodels.pages.notes import not_handed_over
 
 Facts = Mapping[str, Any]
@@ -30,12 +31,29 @@ def group_means(report: Facts) -> dict[str, list[str]]:
     every = dict[str, list[str]]()
     for one in report.get("groups", ()):
         groups, name = one["groups"], f"{one['column']} by {one['by']}"
-        sound = [group for group in groups if group["released"] is not None and not group["reason"]]
+        on_terms = one["column"] in thinning
+        sound = sound_groups(groups, on_terms)
         if says_something(sound, groups) and dropped.isdisjoint((one["column"], one["by"])):
-            is_whole, on_terms = len(sound) == len(groups), one["column"] in thinning
+            is_whole = len(sound) == len(groups)
             terms = ON_TERMS if on_terms else HOLD if is_whole else IN_SOME
             every.setdefault(terms, []).append(name + PALE * (on_terms and not is_whole))
     return every
+
+
+def is_pale(group: Facts, on_terms: bool) -> bool:
+    """Tell whether something speaks against the mean of a group, beside the terms that are said of all of them."""
+    reason = reason_of(group)
+    return bool(reason) and not (on_terms and reason == DOUBTED)
+
+
+def reason_of(group: Facts) -> str:
+    """Return what speaks against the mean of a group: nothing where it is 0 within 0, which a rule says."""
+    return "" if group["released"] == 0 == group["within"] else str(group["reason"])
+
+
+def sound_groups(groups: Sequence[Facts], on_terms: bool = False) -> list[Facts]:
+    """Return the groups whose means are known, and that nothing speaks against beside the terms."""
+    return [one for one in groups if one["released"] is not None and not is_pale(one, on_terms)]
 
 
 def says_something(sound: Sequence[Facts], groups: Sequence[Facts]) -> bool:
@@ -47,18 +65,25 @@ def says_something(sound: Sequence[Facts], groups: Sequence[Facts]) -> bool:
 def grade_of(groups: Sequence[Facts], on_terms: bool) -> str:
     """Return whether the means of groups are good, to be used with care, or of no use.
 
-    They are good in two groups at least, which hold all but ``FEW`` of the rows, and on no terms; of no use where they
-    say nothing but if the values of the column thin out.
+    They are good in two groups at least, which hold all but ``FEW`` of the rows, if none is rough, and on no terms;
+    of no use where they say nothing even if values thin out.
     """
-    sound = [one for one in groups if one["released"] is not None and not one["reason"]]
+    sound = sound_groups(groups, on_terms)
     if not says_something(sound, groups):
         return BAD
-    return CARE if on_terms or len(sound) < 2 or doubted_groups(groups) else GOOD
+    return CARE if on_terms or len(sound) < 2 or doubted_groups(groups) or has_rough(groups) else GOOD
 
 
-def doubted_groups(groups: Sequence[Facts]) -> list[Facts]:
+def has_rough(groups: Sequence[Facts]) -> bool:
+    """Tell whether a mean is off by more than a fifth of itself, and of what the least and the largest differ by."""
+    known = [one for one in groups if one["released"] is not None]
+    means = [one["released"] for one in known]
+    return any(one["within"] > FAR * max(abs(one["released"]), max(means) - min(means)) for one in known)
+
+
+def doubted_groups(groups: Sequence[Facts], on_terms: bool = False) -> list[Facts]:
     """Return the groups that something speaks against, where these hold more than ``FEW`` of the rows."""
-    doubted = [one for one in groups if one["reason"] or one["released"] is None]
+    doubted = [one for one in groups if is_pale(one, on_terms) or one["released"] is None]
     few = FEW * sum(one["share"] for one in groups)
     return doubted if sum(one["share"] for one in doubted) > few else []
 

@@ -4,25 +4,27 @@ Privacy: post-processing of a publishable report.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from markupsafe import Markup
 
-from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, svg, words
+from dpmodels.pages.drawing import SMALL_LINE, WIDTH, Figure, Label, box, svg, titled, words
+from dpmodels.pages.figures.amounts import amount
 from dpmodels.pages.figures.apart import Interval, apart_in_words
 from dpmodels.pages.figures.grades import BAD, CARE, GOOD
 from dpmodels.pages.figures.group_means import (
     called,
     described,
-    is_pale,
     note_of,
     written,
 )
-from dpmodels.pages.figures.group_verdicts import grade_of
+from dpmodels.pages.figures.group_verdicts import grade_of, is_pale, reason_of
 from dpmodels.pages.figures.labels import brief, group_name
 from dpmodels.pages.figures.mean_axis import Ends, ends_of, with_interval, within_in_words
 from dpmodels.pages.figures.open_means import supposes_thinning_out
+from dpmodels.pages.figures.rate_pictures import points_in_words
 from dpmodels.pages.figures.rates import MIDDLE, NEAR
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.notes import not_handed_over
@@ -32,12 +34,15 @@ from dpmodels.plural import OF_CATEGORIES
 Facts = Mapping[str, Any]
 ACROSS, DOWN = 6, 12
 """Groups that a grid has room for beside one another, and beneath."""
-BESIDE, LETTER, HEAD, HIGH = 74.0, 7.0, 30.0, 26.0
-"""Room for the names of lines; the width of a letter; the height of the names of columns, and of a line."""
+LETTER, NAME_LETTER, HEAD, HIGH, LETTERS_HIGH = 7.0, 6.3, 32.0, 32.0, 12.0
+"""The width of a letter of figures and of names; the height of the names of columns, of a line, and of letters."""
+LEAST_BESIDE, LEAST_CELL = 56.0, 40.0
+"""Room for the names of lines, and for a figure, at least."""
 SHADES = 6
 """Steps of a color between the least and the largest figure."""
 FAR_OFF = "it is off by more than half of the rate of all rows, and of what groups differ by"
 """Why a rate is pale."""
+DOT = " \N{MIDDLE DOT} "
 FIXED = "what stands without an error is so by a rule"
 """What is said of rates that are 0 or 1 without noise."""
 NO_GRID = "none of them is a number or has two classes, or the others make too many groups, or too small ones"
@@ -57,6 +62,18 @@ def joint_cards(report: Facts) -> dict[int, list[Figure]]:
     for one in report.get("joint", ()):
         cards.setdefault(one["place"], []).append(_card(report, one))
     return cards
+
+
+def answered_pairs(report: Facts, names: Sequence[tuple[str, str]]) -> frozenset[int]:
+    """Return the places of the pairs that a joint table asks for which has a card with figures.
+
+    They stand behind one another, from the place of the table on; those that an earlier entry names stand before it.
+    """
+    places = list[int]()
+    for one in report.get("joint", ()):
+        behind = takewhile(frozenset(one["columns"]).issuperset, names[one["place"] :])
+        places += [one["place"] + at for at, _ in enumerate(behind)] if _card(report, one).rows else []
+    return frozenset(places)
 
 
 def _card(report: Facts, joint: Facts) -> Figure:
@@ -103,9 +120,10 @@ def _means(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     cells = [_cell(one, column, ends, on_terms) for one in joint["groups"]]
     title = f"{joint['column']} by {' and '.join(joint['by'])}"
     header = (" and ".join(joint["by"]), "mean, released", "within", "synthetic", "of these rows")
-    lines = with_reasons(header, rows, [one["reason"] for one in groups])
+    lines = with_reasons(header, rows, [reason_of(one) for one in groups])
     drawn = _grid(title, described(known, column), joint, columns, sides, cells)
-    note, foot = note_of(groups, column, on_terms), _joined(joint, columns, sides)
+    ruled = _ruled(joint, sides, lambda mean: amount(column, mean, 0.0) if mean else "0")
+    note, foot = note_of(groups, column, on_terms), DOT.join(filter(None, [*ruled, _joined(joint, columns, sides)]))
     return Figure(
         title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=grade_of(groups, on_terms)
     )
@@ -143,8 +161,11 @@ def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     sound = [one["within"] for one in groups if one["released"] is not None and not one["reason"]]
     judged = grade_of(groups, on_terms=False)
     judged = CARE if judged == GOOD and max(sound) > NEAR * size else judged
-    foot = " \N{MIDDLE DOT} ".join(filter(None, [_joined(joint, columns, sides), FIXED * (0 in sound)]))
-    return Figure(title, _note(groups, sound), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
+    without = [one["labels"][0] for one in groups if one["within"] == 0]
+    has_fixed = any(labels not in _fixed(joint, sides) for labels in without)
+    ruled = _ruled(joint, sides, lambda rate: percent(rate) if rate else "0")
+    foot = DOT.join([*ruled, *filter(None, [_joined(joint, columns, sides), FIXED * has_fixed])])
+    return Figure(title, _note(groups), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 
 def _judged(group: Facts, size: float) -> Facts:
@@ -166,10 +187,11 @@ def _rate_cell(group: Facts) -> tuple[str, bool]:
     return percent(group["released"])[:-1].strip() + off, bool(group["reason"])
 
 
-def _note(groups: Sequence[Facts], sound: Sequence[float]) -> str:
+def _note(groups: Sequence[Facts]) -> str:
     """Say within what rates are, whether groups differ, and how many are pale, and why."""
     known = [one for one in groups if one["released"] is not None]
-    within = f"in %, within {percent_up(max(sound or [one['within'] for one in known] or [1.0]))[:-1].strip()} points"
+    offs = [one["within"] for one in known]
+    within = f"in %, {points_in_words([one for one in offs if one > 0] or offs)}"
     apart = apart_in_words([Interval(one["released"], one["within"], bool(one["reason"])) for one in known])
     reasons = [one["reason"] for one in groups if one["reason"]]
     return "; ".join(filter(None, [within, apart, pale_in_words(reasons, len(groups))]))
@@ -184,11 +206,11 @@ def _described_rates(groups: Sequence[Facts]) -> str:
 
 def _joined(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> str:
     """Say which categories had to be joined, since the release counted them together in this table."""
-    said = list[str]()
-    for name, groups in zip(joint["by"], sides, strict=True):
+    said, drawn = list[str](), [[one for one in sides[0] if one not in _fixed(joint, sides)], sides[1]]
+    for name, groups in zip(joint["by"], drawn, strict=True):
         joined = [OF_CATEGORIES.join(one) for one in groups if len(one) > 1 and not columns[name]["ordered"]]
         said += [f"{name}: {'; '.join(joined)} {'each ' * (len(joined) > 1)}counted as one"] if joined else []
-    return " \N{MIDDLE DOT} ".join(said)
+    return DOT.join(said)
 
 
 def _grid(
@@ -199,31 +221,73 @@ def _grid(
     sides: Sequence[Sequence[list[str]]],
     cells: Sequence[tuple[str, bool]],
 ) -> Markup:
-    """Draw a figure for each group of one column with each of another, shaded by how large it is; pale ones are not."""
-    down, across = sides
-    wide = (WIDTH - BESIDE) / len(across)
+    """Draw a figure for each group of one column with each of another, shaded by how large it is; pale ones are not.
+
+    Lines that a rule fixes are left out: a foot names them.
+    """
+    down, across = [one for one in sides[0] if one not in _fixed(joint, sides)], sides[1]
     names = [
         brief([group_name(columns[name], labels) for labels in groups])
-        for name, groups in zip(joint["by"], sides, strict=True)
+        for name, groups in zip(joint["by"], (down, across), strict=True)
     ]
-    parts = [
-        fitted(BESIDE + (at + 0.5) * wide, HEAD - 10, label, int(wide / LETTER), "middle", "label", lines=2)
-        for at, label in enumerate(names[1])
-    ]
-    for at, label in enumerate(names[0]):
-        middle = HEAD + (at + 0.5) * HIGH + 4
-        parts.append(fitted(BESIDE - 4, middle, label, int(BESIDE / LETTER), "end", "label", lines=2))
     places = {(tuple(one["labels"][0]), tuple(one["labels"][1])): at for at, one in enumerate(joint["groups"])}
-    figures = [one["released"] for one in joint["groups"] if one["released"] is not None]
-    low, high = min(figures, default=0.0), max(figures, default=1.0)
-    for i, line in enumerate(down):
-        for j, column in enumerate(across):
-            place = places.get((tuple(line), tuple(column)))
-            if place is not None:
-                value = joint["groups"][place]["released"]
-                shade = 0 if value is None else 1 + round((SHADES - 1) * (value - low) / ((high - low) or 1.0))
-                parts += _drawn_cell(BESIDE + j * wide, HEAD + i * HIGH, wide, *cells[place], shade)
+    at_cells = {
+        (i, j): places[tuple(line), tuple(group)]
+        for i, line in enumerate(down)
+        for j, group in enumerate(across)
+        if (tuple(line), tuple(group)) in places
+    }
+    beside = _beside(names[0], [cells[place][0] for place in at_cells.values()], len(across))
+    wide = (WIDTH - beside) / len(across)
+    parts = list[Markup]()
+    for at, label in enumerate(names[1]):
+        parts += _label(beside + (at + 0.5) * wide, HEAD / 2, label, wide, "middle")
+    for at, label in enumerate(names[0]):
+        parts += _label(0, HEAD + (at + 0.5) * HIGH, label, beside - 4, "start")
+    figures = [joint["groups"][place]["released"] for place in at_cells.values()]
+    known = [one for one in figures if one is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    for (i, j), place in at_cells.items():
+        value = joint["groups"][place]["released"]
+        shade = 0 if value is None else 1 + round((SHADES - 1) * (value - low) / ((high - low) or 1.0))
+        parts += _drawn_cell(beside + j * wide, HEAD + i * HIGH, wide, *cells[place], shade)
     return svg(HEAD + HIGH * len(down) + 2, title, description, parts)
+
+
+def _beside(names: Sequence[str], cells: Sequence[str], across: int) -> float:
+    """Return how much room the names of lines have: as much as they need, or as figures leave."""
+    lines = [line for text in cells for line in text.split(" ", 1)]
+    needed = max(LEAST_CELL, LETTER * max(map(len, lines), default=0))
+    longest = LETTER * max(map(len, names), default=0) + 6
+    return max(min(longest, WIDTH - across * needed), LEAST_BESIDE)
+
+
+def _label(x: float, middle: float, text: str, room: float, anchor: str) -> list[Markup]:
+    """Write the name of a group on two lines, small ones only where it were cut else."""
+    label = Label.of(text, max(int(room / NAME_LETTER), 1))
+    high = SMALL_LINE if label.is_small else LETTERS_HIGH
+    top = middle + 4 - (len(label.lines) - 1) / 2 * high
+    lines = [words(x, top + n * high, line, anchor, label.kind) for n, line in enumerate(label.lines)]
+    return [titled(text, Markup("").join(lines))] if any(line.endswith("…") for line in label.lines) else lines
+
+
+def _fixed(joint: Facts, sides: Sequence[Sequence[list[str]]]) -> list[list[str]]:
+    """Return the groups that go down whose figures are all one, without an error, by a rule; none if all are."""
+    figures = {tuple(labels): set[tuple[Any, Any]]() for labels in sides[0]}
+    for one in joint["groups"]:
+        figures[tuple(one["labels"][0])].add((one["released"], one["within"]))
+    fixed = [[*labels] for labels, some in figures.items() if len(some) == 1 and next(iter(some))[1] == 0]
+    return fixed if len(fixed) < len(figures) else []
+
+
+def _ruled(joint: Facts, sides: Sequence[Sequence[list[str]]], written: Callable[[float], str]) -> list[str]:
+    """Name the groups that a grid leaves out, since a rule fixes their figures, by these figures."""
+    fixed = {tuple(one) for one in _fixed(joint, sides)}
+    named = dict[float, dict[str, None]]()
+    for one in joint["groups"]:
+        if tuple(one["labels"][0]) in fixed:
+            named.setdefault(one["released"], {}).update(dict.fromkeys(one["labels"][0]))
+    return [f"{', '.join(names)}: {written(figure)} by a rule" for figure, names in named.items()]
 
 
 def _drawn_cell(x: float, y: float, wide: float, text: str, is_pale_one: bool, shade: int) -> list[Markup]:
@@ -233,6 +297,8 @@ def _drawn_cell(x: float, y: float, wide: float, text: str, is_pale_one: bool, s
     lines = [line for line in (figure, off) if line] if text != "not known" else ["not", "known"]
     parts = [box(x, y, wide - 1, HIGH - 1, kind)]
     for at, line in enumerate(lines):
-        middle = y + HIGH / 2 + 3.5 + (at - (len(lines) - 1) / 2) * 10
-        parts.append(words(x + (wide - 1) / 2, middle, line, "middle", "narrow" if is_pale_one else "cell"))
+        middle = y + HIGH / 2 + 4 + (at - (len(lines) - 1) / 2) * LETTERS_HIGH
+        is_small = LETTER * len(line) > wide + LETTER
+        sort = ("narrow" if is_pale_one else "cell") if is_small else "" if is_pale_one else "label"
+        parts.append(words(x + (wide - 1) / 2, middle, line, "middle", sort))
     return parts

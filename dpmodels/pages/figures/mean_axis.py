@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpmodels.clock import HOUR, MINUTE
 from dpmodels.pages.figures.amounts import amount, error
 
 Facts = Mapping[str, Any]
@@ -21,6 +22,10 @@ LOGARITHMIC = 20
 DEEPEST = 10
 """Times the smallest mean that a whisker may be below for a logarithmic axis to reach down to its end."""
 ROUND = (1.0, 2.0, 5.0, 10.0)
+STEPS = 4
+"""Round steps that a linear axis has at least before its ends are rounded to such steps."""
+TIMES = (HOUR, 15 * MINUTE, MINUTE)
+"""Seconds that axes of times of day have as steps."""
 FEW_TICKS = 4
 """Ticks of a logarithmic axis up to which those between powers of ten are written."""
 NEAR = 0.16
@@ -97,16 +102,34 @@ def with_interval(released: str, group: Facts, column: Facts, ends: Ends) -> str
     return released if within.strip("0.") == "" else f"{released} \N{PLUS-MINUS SIGN} {within}"
 
 
-def axis_of(means: Facts, some: Sequence[Facts]) -> Axis:
-    """Return the axis of all means of a column, or that of these alone where they would be a speck on it.
+def axis_of(means: Facts, column: Facts, some: Sequence[Facts] = ()) -> Axis:
+    """Return the axis of means: of all of a column, or of these alone where they would be a speck on it, or asked for.
 
     Means of which the largest is many times the smallest have a logarithmic one.
+
+    Args:
+        means: what is drawn.
+        column: what they are the means of.
+        some: those that share an axis with them, with themselves; none where they have one of their own.
     """
     if logarithmic := _logarithmic(means):
         return logarithmic
-    low, high = _linear([one for one in some if one["column"] == means["column"] and not _logarithmic(one)])
+    shared = [one for one in some if one["column"] == means["column"] and not _logarithmic(one)]
+    low, high = _linear(shared or [means])
     least, most = _linear([means])
-    return Axis(low, high) if high - low <= SPECK * (most - least) else Axis(least, most)
+    ends = (low, high) if high - low <= SPECK * (most - least) else (least, most)
+    return Axis(*_rounded(*ends, column.get("clock")))
+
+
+def _rounded(low: float, high: float, clock: float | None) -> Ends:
+    """Return the nearest round values on both sides; of times of day whole hours, quarters or minutes."""
+    if high <= low:
+        return low, high
+    step = _round((high - low) / STEPS, up=False)
+    if clock:
+        step = clock * next((one for one in TIMES if one * clock * STEPS / 2 <= high - low), TIMES[-1])
+    digits = max(-math.floor(math.log10(step)), 0)
+    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
 def _figures(means: Facts) -> Iterator[float]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.named import has_first_rows
-from dpmodels.pages.figures.open_means import UNLESS
+from dpmodels.pages.figures.open_means import IF_THIN, THIN_OUT, error_on_terms, is_open
 from dpmodels.pages.glance import (
-    IF_THIN,
     Yardstick,
     error_of,
     has_few_values,
@@ -24,6 +23,10 @@ from dpmodels.statistics.normal import NORMAL_95
 Facts = Mapping[str, Any]
 CLOSE, FAR = 0.05, 0.2
 """Within what a figure is for it to be of use, and beyond what it is of none."""
+ON_TERMS_FAR = {"mean": 1.0, "p99": FAR}
+"""Beyond what a figure that is known on terms is of no use: of a mean where its error exceeds the mean itself."""
+ON_TERMS = "on terms"
+"""What figures that are known only if values thin out are grouped by."""
 FIGURES = {"mean": ("means", "totals"), "p99": ("99 % quantiles",)}
 MOST_RELATIVE = 10.0
 """Times a mean or a quantile beyond which no number is written of what it is within."""
@@ -46,17 +49,25 @@ class PartOff:
     """What these are parts of, as ``yardstick`` names it; nothing where it is the figure itself."""
     is_cut: bool = False
     """Whether values were set to a discovered bound, so that it says what was left, and is to be used with care."""
+    most: float = FAR
+    """Beyond what it is of no use if it is known on terms alone."""
+
+    @property
+    def is_on_terms(self) -> bool:
+        """Tell whether noise leaves it open, so that it is known only if values thin out."""
+        return self.farthest == math.inf and self.within < math.inf
 
     @property
     def counted(self) -> float:
-        """Return what it counts as."""
+        """Return what it counts as: on terms, to be used with care as long as it says anything."""
         is_close = self.farthest <= CLOSE and not self.is_cut
-        return self.farthest if is_close else max(self.within, math.nextafter(CLOSE, 1))
+        counted = self.farthest if is_close else max(self.within, math.nextafter(CLOSE, 1))
+        return min(counted, FAR) if self.is_on_terms and self.within <= self.most else counted
 
     @property
     def stated(self) -> float:
         """Return what is written of it: that it is within, or the farthest where even that is good."""
-        return self.farthest if self.counted == self.farthest else self.within
+        return self.farthest if self.counted == self.farthest and not self.is_on_terms else self.within
 
 
 def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
@@ -92,7 +103,7 @@ def terms(error: PartOff) -> str:
 
 def bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
     """Say within what, or beyond what, some figures are, and of what that is a part."""
-    if measure in (UNKNOWN, UNLESS):
+    if measure == UNKNOWN:
         return measure
     of = f" of {'its' if is_one else 'their'} {measure}" if measure else ""
     if most == math.inf:
@@ -100,6 +111,8 @@ def bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most
     least = "at least " * any(error.is_cut for error in errors)
     may_hide = any(error.farthest > error.stated for error in errors)
     worst = percent_up(max(error.stated for error in errors), 10.0)
+    if measure == ON_TERMS:
+        return f"only if {THIN_OUT}, and then within {worst}"
     return f"within {least}{worst}{of}{', and farther off if noise hides large values' * may_hide}"
 
 
@@ -112,7 +125,11 @@ def words_by_kind(report: Facts, figure: str, names: Sequence[str]) -> Iterator[
 
 
 def _part_off(column: Facts, figure: str) -> PartOff:
-    within, measure = NORMAL_95 * relative_error(column, figure), yardstick(column, figure)
+    measure, error = yardstick(column, figure), error_on_terms(column, figure)
+    if error is not None:
+        within = NORMAL_95 * error / measure.size if measure.size else math.inf
+        return PartOff(within, math.inf, measure.name, bool(column.get("discovered_bounds")), ON_TERMS_FAR[figure])
+    within = NORMAL_95 * relative_error(column, figure)
     farthest = max(within, _hidden(column, figure, measure))
     return PartOff(within, farthest, measure.name, bool(column.get("discovered_bounds")))
 
@@ -126,6 +143,8 @@ def _hidden(column: Facts, figure: str, measure: Yardstick) -> float:
 
 
 def _is_known(column: Facts, figure: str) -> bool:
-    """Tell whether the error of a mean or a quantile is known."""
-    known = figure in column and figure not in column.get("avoid", ()) and not unresolved(column)
-    return known and error_of(column, figure) is not None
+    """Tell whether the error of a mean or a quantile is known, if only on terms."""
+    if figure not in column or unresolved(column):
+        return False
+    known = not is_open(column, figure) and error_of(column, figure) is not None
+    return known or error_on_terms(column, figure) is not None

@@ -3,7 +3,7 @@
 Privacy: post-processing of a publishable report.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpmodels.pages.figures.amounts import amount, both_ends, error
@@ -27,7 +27,8 @@ THIN_OUT = "values thin out, becoming rarer towards the largest possible one as 
 """On what terms figures that noise leaves open hold, as whoever knows the values may judge."""
 DOUBTED = "what the report warns of the column's mean of all rows holds for it too"
 """Why a mean of a group is not to be taken at face value that holds on these terms."""
-UNLESS = "not known, unless their values thin out, and then as the report states"
+IF_THIN = "if its values thin out"
+"""On what terms a figure is within something that noise leaves open."""
 AS_STATED = "means by group as the report states them"
 """What is of use of a column whose mean of all rows is too far off."""
 REMEDY = "For the next release, declare narrower public bounds for {columns}, which it follows from, or spend more."
@@ -66,15 +67,15 @@ def supposes_thinning_out(column: Facts) -> bool:
     return bool({"open", "far"} & column.get("unseen", {}).keys() or ("follows" in column and _doubt(column)))
 
 
-def open_figures(columns: Sequence[Facts], derived: Sequence[Facts], figure: str) -> tuple[list[str], list[str]]:
-    """Name the columns of whose means, or large quantiles, nobody is to use any: without terms, and with these.
+def is_open(column: Facts, figure: str) -> bool:
+    """Tell whether noise leaves a column's mean, or its large quantile, open, so that nobody is to use it as it is."""
+    is_derived = "follows" in column and "open" in column.get("unseen", {}) and figure != "p99"
+    return figure in column.get("avoid", ()) or is_derived
 
-    Noise leaves them open; some have a stated error if their values thin out towards the bounds.
-    """
-    avoided = [one for one in columns if figure in one.get("avoid", ())]
-    avoided += [one for one in derived if "open" in one.get("unseen", {}) and figure != "p99"]
-    has_terms = ["expected_error_if_thinning_out" in one.get(figure, {}) for one in avoided]
-    named = [
-        [one["name"] for one, has in zip(avoided, has_terms, strict=True) if has is asked] for asked in (False, True)
-    ]
-    return named[0], named[1]
+
+def error_on_terms(column: Facts, figure: str) -> float | None:
+    """Return the expected error of a figure that noise leaves open, if values thin out; None where none is stated."""
+    if not is_open(column, figure) or figure not in column:
+        return None
+    error: float | None = column[figure].get("expected_error_if_thinning_out")
+    return error

@@ -32,8 +32,11 @@ def counting(rates: Facts) -> list[int]:
 
 
 def why_pale(rates: Facts) -> dict[int, str]:
-    """Say of each group whose rate does not count for its column why that is, by its place; a rule fixes some."""
-    count = counting(rates)
+    """Say of each group whose rate does not count why that is, by its place; of none that is 0 by a rule."""
+    count, figures = counting(rates), zip(rates["released"], rates["stddev"], strict=True)
+    fixed = {index for index, (rate, stddev) in enumerate(figures) if rate == 0 == stddev}
     return {
-        index: FEW_ROWS if share < SMALL else WORST for index, share in enumerate(rates["share"]) if index not in count
+        index: FEW_ROWS if share < SMALL else WORST
+        for index, share in enumerate(rates["share"])
+        if index not in count and index not in fixed
     }

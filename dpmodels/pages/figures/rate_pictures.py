@@ -21,7 +21,6 @@ from dpmodels.pages.figures.rates import (
     parts_of_rates,
     whole_rate,
     with_rows,
-    worst_rate,
 )
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, relations
@@ -140,8 +139,13 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: boo
 
 def note_of(rates: Facts, pale: Mapping[int, str]) -> str:
     """Say within what rates are, whether groups differ, and how many are pale, and why."""
-    within = f"within {percent_up(worst_rate(rates))[:-1].strip()} points"
     figures = zip(rates["released"], rates["stddev"], strict=True)
     intervals = [Interval(rate, DEVIATIONS * stddev, at in pale) for at, (rate, stddev) in enumerate(figures)]
     said = apart_in_words(intervals), pale_in_words([*pale.values()], len(intervals))
-    return "; ".join(filter(None, [within, *said]))
+    return "; ".join(filter(None, [points_in_words([one.within for one in intervals]), *said]))
+
+
+def points_in_words(offs: Sequence[float]) -> str:
+    """Say within how many points rates are: from the least to the most of all that are drawn."""
+    least, most = (percent_up(end(offs, default=0.0))[:-1].strip() for end in (min, max))
+    return f"within {most} points" if least == most else f"within {least} to {most} points"
