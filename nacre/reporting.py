@@ -72,8 +72,10 @@ class Report:
         """The means and 99 % quantiles of number columns: a row for each column whose values stand out of the noise,
         derived ones last.
 
-        - ``released``, the mean that the released counts tell; ``synthetic``, that of the synthetic rows; ``within``,
-          1.96 times the error to expect (``facts`` has it), and NaN where noise leaves the mean open;
+        - ``released``, the mean that the released counts tell, and ``released_within``, 1.96 times its standard error,
+          if values thin out where noise leaves the mean open;
+        - ``synthetic``, the mean of the synthetic rows, and ``within``, 1.96 times the error to expect of both
+          (``facts`` has it), and NaN where noise leaves the mean open;
         - ``at_least`` and ``at_most``, what the mean could be where noise may hide values far away, otherwise NaN;
         - ``p99_released`` and ``p99_within``, the same of the value that one row of a hundred exceeds;
         - ``reason`` says why a figure, or ``within``, is not to be relied on, and is empty where nothing speaks
@@ -84,7 +86,8 @@ class Report:
         from tasks.stages.means import MEANS, stated_mean
 
         columns = [*self.facts.get("columns", ()), *self.facts.get("derived", ())]
-        return _frame([stated_mean(column) for column in columns if "mean" in column], MEANS)
+        wholes = self.facts.get("wholes", {})
+        return _frame([stated_mean(column, wholes) for column in columns if "mean" in column], MEANS)
 
     @property
     def groups(self) -> "pd.DataFrame":

@@ -46,7 +46,18 @@ OF_ALL = "column"
 """Heads the one entry of a mean of all rows, which is the name of the column."""
 CSV = ".csv"
 JOINED = "counted values are joined to ranges of about equal size, as in a report; {} has each by itself"
-MEANS = ("column", "released", "within", "synthetic", "at_least", "at_most", "p99_released", "p99_within", "reason")
+MEANS = (
+    "column",
+    "released",
+    "released_within",
+    "within",
+    "synthetic",
+    "at_least",
+    "at_most",
+    "p99_released",
+    "p99_within",
+    "reason",
+)
 """What is stated of a mean in a report, as a frame calls it."""
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
@@ -207,9 +218,7 @@ def _of_report(run: Run, column: str) -> "pd.DataFrame | None":
     is_known = "mean" in one and (column in wholes or one["mean"]["expected_error"] is not None)
     if not is_known or one["type"] == "datetime":
         return None
-    _, mean, within, *_, reason = stated_mean(one)
-    if column in wholes:  # what the released mean alone is off by, as values thin out
-        within = INTERVAL * wholes[column][1]
+    _, mean, within, *_, reason = stated_mean(one, wholes)
     nulls = [_part_of_nulls(columns[name]) for name in one.get("follows", (column,))]
     count = facts["released_records"] * (1 - nulls[0]) if not any(nulls) or len(nulls) == 1 else float("nan")
     figures = {"mean": mean, "within": within, "standard_error": within / INTERVAL, "count": count, "reason": reason}
@@ -221,8 +230,11 @@ def _part_of_nulls(column: Mapping[str, Any]) -> float:
     return float(column["released"][column["labels"].index("null")]) if "null" in column["labels"] else 0.0
 
 
-def stated_mean(column: Mapping[str, Any]) -> list[Any]:
-    """Return what a report states of a mean, in the order of ``MEANS``, and why it is not to be relied on."""
+def stated_mean(column: Mapping[str, Any], wholes: Mapping[str, Sequence[float]]) -> list[Any]:
+    """Return what a report states of a mean, in the order of ``MEANS``, and why it is not to be relied on.
+
+    ``wholes``: the means that all tables tell together, each with the standard error that it has by itself.
+    """
     missing, unseen = float("nan"), column.get("unseen", {})
     could_be = unseen.get("means", (missing,) * 2)
     mean, p99 = (within_of(column, figure) if figure in column else missing for figure in ("mean", "p99"))
@@ -238,7 +250,8 @@ def stated_mean(column: Mapping[str, Any]) -> list[Any]:
     mean, p99 = (missing if within is None else float(f"{within:.6g}") for within in (mean, p99))
     quantile = column.get("p99", {"estimate": missing})["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
-    return [column["name"], column["mean"]["estimate"], mean, synthetic, *could_be, *quantile, reason]
+    released = INTERVAL * wholes[column["name"]][1] if column["name"] in wholes else mean
+    return [column["name"], column["mean"]["estimate"], released, mean, synthetic, *could_be, *quantile, reason]
 
 
 def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:

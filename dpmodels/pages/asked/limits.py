@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.named import MOST_NAMED, listed
+from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.plural import counted
 
 Facts = Mapping[str, Any]
@@ -34,6 +35,7 @@ TERMS = {
     "if values thin out": "hold only if values thin out (become rarer towards the largest possible one, as wages do)",
 }
 """How pages write on what terms means by group hold."""
+UNLESS = "unless values thin out (become rarer towards the largest possible one, as wages do)"
 OF_ALL = {"good": "good", "care": "with care", "bad": "not to be used"}
 
 
@@ -75,7 +77,17 @@ def _marked(quality: Facts) -> list[str]:
         f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {_all(names)}"
         for title, names in (bad | lost).items()
     ]
+    every += [f"{_heading(title)} of {_all(names)}, {UNLESS}" for title, names in _on_terms(quality).items()]
     return [MARKED.format(marks="; ".join(every))] if every else []
+
+
+def _on_terms(quality: Facts) -> dict[str, list[str]]:
+    """Name the columns by what of them is to be used with care, since noise leaves it open unless values thin out."""
+    every = {
+        title: [name for name, said in marks.get("care", {}).items() if IF_THIN in said]
+        for title, marks in _marks(quality).items()
+    }
+    return {title: names for title, names in every.items() if names}
 
 
 def _heading(title: str) -> str:
