@@ -76,7 +76,8 @@ def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_offic
         },
         "moments": {"weekdays": ["visit"]},
     }
-    marks = "shares and quantiles of dose; means and totals of dose; rate of sick = true by age; weekdays of visit."
+    marks = "shares and quantiles of dose; means and totals of dose; rate of sick = true by age; weekdays of visit; "
+    marks += "means and totals of age, unless values thin out (become rarer"
     for purpose, declared in (("Shifts by weekday", "“Shifts by weekday”"), ("", "none is stated, so there is")):
         card["given"]["purpose"] = purpose
         for page in (render_statement(card), render_sheet(card)):
