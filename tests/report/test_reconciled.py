@@ -16,6 +16,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_derived import _are_shares
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_sums import add_up
+from dpmodels.hand_off.columns.fixed import may_be_sure
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create
 from dpmodels.report.derived.possible import Rules
@@ -208,6 +209,10 @@ columns:
     assert fund["mean"].tolist() == pytest.approx((cost["mean"] * [0.5, 0.75, 1]).tolist(), abs=0.01)
     assert rest["mean"].tolist() == pytest.approx((cost["mean"] * [0.5, 0.25, 0]).tolist(), abs=0.01)
     assert rest["mean"].iloc[2] == rest["noise"].iloc[2] == 0 and (cost["noise"] < [4, 8, 12]).all()
+    formula, masks = str(claims.columns["rest"].formula), [np.arange(3) == place for place in range(3)]
+    assert [rules.is_settled(formula, "contract", one) for one in masks] == [False, False, True]
+    rest_by = [{"labels": [name]} for name in CONTRACTS]
+    assert [may_be_sure(claims, "rest", "contract", one["labels"]) for one in rest_by] == [False, False, True]
 
 
 def test_a_column_of_words_has_no_ends_of_its_own_and_ends_a_table_that_it_is_looked_up_in() -> None:

@@ -68,7 +68,7 @@ def are_doubted(means: Facts, report: Facts, table: Schema) -> bool:
     if all(one["reason"] for one in known):
         return True
     if is_doubted(report, means["column"], table.columns):
-        return False
+        return all(one["reason"] or one["within"] == 0 for one in known)
     if _is_dated(means["column"], table):
         return True
     figures = [[one[key] for one in known] for key in ("released", "within")]

@@ -65,6 +65,6 @@ def may_be_sure(table: Schema, column: str, by: str, labels: Sequence[str]) -> b
     rules, formula = rules_of(table), str(every.formula) if isinstance(every, Derived) else column
     for (inside,) in (cells_of(of, [[label]]) for label in labels):
         ends = (0.0, 0.0) if inside is None else rules.between(formula, by, inside)
-        if ends[0] != ends[1]:
+        if ends[0] != ends[1] and not (inside is not None and rules.is_settled(formula, by, inside)):
             return False
     return True

@@ -83,6 +83,13 @@ class Rules:
         least, most = reach_of(settled(polynomial_of(formula), _fixed(known)), columns)
         return (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (low, high)
 
+    def is_settled(self, formula: str, name: str, inside: Mask) -> bool:
+        """Tell whether a formula has one value where a column is in some of its fine cells, but for rounding in it."""
+        columns, polynomial = {**self.columns, **self._known(names_in(formula), name, inside)}, polynomial_of(formula)
+        factors = {one for product in polynomial for one in product if not _is_of_words(self.cut.get(one))}
+        ends = {one: reach(one, columns) for one in factors}
+        return {*settled(polynomial, {one: low for one, (low, high) in ends.items() if low == high})} <= {()}
+
     def none_in(self, one: str, other: str, cells: Whole) -> Mask:
         """Tell which values of a column no row has, by a rule, in each cell of another.
 

@@ -161,7 +161,8 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
     if "mean" in groups and _is_numeric(groups["mean"]):
         groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     if is_doubted(facts, column, columns):
-        groups["reason"] = groups["reason"].where(groups["reason"] != "", DOUBTED)
+        is_exact = groups["within"] == groups["within"] * 0  # whatever noise leaves open of others
+        groups["reason"] = groups["reason"].where((groups["reason"] != "") | is_exact, DOUBTED)
     return groups
 
 

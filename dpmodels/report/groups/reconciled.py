@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
-MOST_MOVED = 2.0
+MOST_MOVED = 3.0
 """Standard errors by which a mean of a group may move, at most, for all groups to make up the mean of all rows."""
 ROUNDING, EXACT = 1e-9, 1e-4
 """Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
