@@ -10,6 +10,7 @@ result is no finite number, as after a division by zero or of the root of a nega
 import ast
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from textwrap import shorten
 from typing import TypeGuard
 
 import numpy as np
@@ -34,6 +35,7 @@ from dpmodels.namable import NAMES, is_namable, meant_by
 from dpmodels.similar import near
 
 Operands = Mapping[str, Floats]
+LONGEST_SHOWN = 160
 ONLY = "may hold only numbers, names of columns, + - * / // % **, > >= < <= == !=, parentheses and functions"
 CARET = "has the sign ^: a power is written `**`, as in `(1 + rate) ** years`"
 NESTED = f"has parts within parts, more than {DEEPEST_FORMULA} of them: write it with fewer terms"
@@ -108,6 +110,11 @@ def parsed(text: str) -> ast.expr:
         raise Misread(f"is no formula, such as `sched // 100` or `price + tax`; {NAMES}") from None
     _check(tree)
     return tree
+
+
+def in_short(formula: str) -> str:
+    """Return a formula as an error shows it, cut where it is longer than anybody reads."""
+    return shorten(formula, LONGEST_SHOWN, placeholder=" …")
 
 
 def names_in(text: str) -> list[str]:
