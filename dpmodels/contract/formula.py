@@ -8,6 +8,7 @@ result is no finite number, as after a division by zero or of the root of a nega
 """
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from textwrap import shorten
@@ -37,6 +38,9 @@ from dpmodels.similar import near
 Operands = Mapping[str, Floats]
 LONGEST_SHOWN = 160
 ONLY = "may hold only numbers, names of columns, + - * / // % **, > >= < <= == !=, parentheses and functions"
+SUCH_AS = "`sched // 100` or `price + tax`"
+TIMES = re.compile(r"(?<=[\w)])\s*(?:\s[xX]\s|[×·])\s*(?=[\w(])")
+FOR_TIMES = "has a letter or a sign for times that a formula does not know: write `*`, as in `0.19 * net`"
 CARET = "has the sign ^: a power is written `**`, as in `(1 + rate) ** years`"
 NESTED = f"has parts within parts, more than {DEEPEST_FORMULA} of them: write it with fewer terms"
 CHAINED = "compares more than two numbers at once: write `(a < b) * (b < c)`, which is 1 where both hold"
@@ -107,7 +111,7 @@ def parsed(text: str) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise Misread(f"is no formula, such as `sched // 100` or `price + tax`; {NAMES}") from None
+        raise Misread(FOR_TIMES if TIMES.search(text) else f"is no formula, such as {SUCH_AS}; {NAMES}") from None
     _check(tree)
     return tree
 
