@@ -75,6 +75,11 @@ def test_a_list_of_categories_stays_one(tmp_path: Path, values: str) -> None:
     assert columns_of(tmp_path, f"| KIND | its kind | {values} |")["KIND"]["values"] == values.split(", ")
 
 
+def test_what_labels_say_is_no_word_about_the_column(tmp_path: Path) -> None:
+    said = "P = public, N = not for publication, R = rounded up, D = 6 digits, L = as NETTO"
+    assert columns_of(tmp_path, f"| KIND | its kind | {said} |")["KIND"]["values"] == ["P", "N", "R", "D", "L"]
+
+
 @pytest.mark.parametrize(
     ("said", "decimal"),
     [

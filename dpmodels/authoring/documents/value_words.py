@@ -7,7 +7,7 @@ it as bounds or values is for a person to confirm.
 import re
 from collections.abc import Collection
 
-from dpmodels.authoring.documents.intervals import LABELED, RANGE, bare
+from dpmodels.authoring.documents.intervals import RANGE, bare
 from dpmodels.authoring.type_words import is_money
 
 NO_LIST = "values as a list, for they are words about the column"
@@ -28,6 +28,8 @@ DESCRIBES = re.compile(
     re.IGNORECASE,
 )
 """What no category is called: how long, rounded or secret values are, a condition, or a product."""
+OF_A_VALUE = re.compile(r"\S+(?: \S+)?(?:\s*=\s*|:\s+|\s+[-–]\s+)\S.*")
+"""A value of one word or two, with what it stands for."""
 CODED = re.compile(r"(-?\d{1,6})(?:\s+[^\W\d][^=:;|]*)?")
 """A number, perhaps with what it stands for behind a blank."""
 EMPTY_IS = re.compile(r"(?:empty|blank|null|leer|vide|vac[ií][oa])\s*[=:].+", re.IGNORECASE)
@@ -86,12 +88,14 @@ def _names_one(text: str, names: Collection[str]) -> bool:
 
 
 def _is_about(part: str, names: Collection[str]) -> bool:
-    """Tell whether words between semicolons are no values, of which each that has a label is one."""
-    if DESCRIBES.search(part) or ABOUT.search(part) or EMPTY_IS.fullmatch(part):
+    """Tell whether words between semicolons are no values; what a label says of its value is not looked at."""
+    if EMPTY_IS.fullmatch(part):
         return True
     tokens = [token.strip() for token in re.split(r"[,|\n]", part)]
-    bare_tokens = [token for token in tokens if " " in token and not LABELED.fullmatch(token)]
-    return any(_names_one(token, names) for token in bare_tokens)
+    plain = [token for token in tokens if not OF_A_VALUE.fullmatch(token)]
+    if DESCRIBES.search(words := ", ".join(plain)) or ABOUT.search(words):
+        return True
+    return any(_names_one(token, names) for token in plain if " " in token)
 
 
 def _codes(part: str) -> list[str]:
