@@ -26,7 +26,7 @@ from dpmodels.releases.plan import Line, Plan
 from flows.command_line.console import exit_on, note, print_facts, print_json, print_table, say
 from flows.command_line.outcomes import outcome_of
 from flows.command_line.printing import echo
-from flows.command_line.summary import figures_first, show_outcome
+from flows.command_line.summary import show_outcome
 from flows.config import Charged, SynthesizeConfig
 from flows.description import few_rows, rows_made_public, warnings_in
 from flows.planning import cautions_about, cautions_of, delta_over_rows
@@ -103,7 +103,7 @@ def show_plan(
         Exit: with 1, if the run would be ``refused`` for its data.
     """
     if figures is None:
-        print_facts("plan", figures_first(facts))
+        print_facts("plan", facts)
     else:
         print_json(figures)
     if refusal is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dpmodels.codec.flat import tables_of
 from dpmodels.pages.glance import glance
 from flows.command_line.console import console, print_facts
-from flows.description import WILL_BE_WITHIN, as_fact, as_lines
+from flows.description import as_fact, as_lines
 from flows.planning import cautions_of
 from tasks.run.store import Run
 from tasks.stages.stage import seconds_of
@@ -18,7 +18,7 @@ IN_DETAIL = re.compile(
     r".*: (?:noise_stddev of |charge|in words)"
 )
 """Facts of a plan that say more of what others say: each charge, its noise, and where models are trained."""
-NOISE, MOST_LINES = "noise_stddev of the ", 14
+MOST_LINES = 14
 UNDECLARED = "not declared"
 """What a plan's facts call the answers that nobody gave, of which the first line counts them."""
 
@@ -31,19 +31,6 @@ def shortened(facts: Mapping[str, str]) -> dict[str, str]:
         short[UNDECLARED] = facts[UNDECLARED].partition("\n")[0]
     more = len(as_lines(facts)) - len(short)
     return short | {"more": f"{more} lines: the same command with --details shows them"} if more else short
-
-
-def figures_first(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of a plan with what its figures will be within before each noise, of which that is made."""
-    noise = {name: text for name, text in facts.items() if name.startswith(NOISE)}
-    figures = {WILL_BE_WITHIN: facts[WILL_BE_WITHIN]} if WILL_BE_WITHIN in facts else {}
-    if not noise or not figures:
-        return dict(facts)
-    names, in_order = [*facts], dict[str, str]()
-    for name in names:
-        moved = figures if name == next(iter(noise)) else noise if name in figures else {}
-        in_order |= moved or ({} if name in noise else {name: facts[name]})
-    return in_order
 
 
 def show_outcome(run: Run) -> None:

@@ -20,7 +20,6 @@ from dpmodels.errors import DataError
 from dpmodels.gate.suite import Rule
 from dpmodels.reading.ingest import check_passed
 from flows.command_line import app
-from flows.command_line.summary import figures_first
 from flows.planning import cautions_of
 from tests.kit.errors import refused
 from tests.kit.imports import HEAVY
@@ -245,13 +244,6 @@ def test_budgets_that_promise_little_are_warned_of(tmp_path):
     code, out, err = run_cli("plan", *words)
     said = "caution: epsilon=25 promises next to nothing: whoever sees what is released wins 9"
     assert code == 0 and said in out and "warning" not in err + out
-
-
-def test_a_plan_has_its_figures_before_the_noise_that_they_are_made_of() -> None:
-    names = ("target", "charge", "noise_stddev of the a", "noise_stddev of the b", "means", "figures within", "account")
-    in_order = [*figures_first(dict.fromkeys(names, ""))]
-    assert in_order == [*names[:2], "figures within", "means", *names[2:4], "account"]
-    assert [*figures_first(dict.fromkeys(names[:5], ""))] == [*names[:5]]
 
 
 @pytest.mark.parametrize("agreed", [True, False])
