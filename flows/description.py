@@ -64,8 +64,8 @@ MEANS = (
     "released; the report says it where counts were released. Bounds that are too wide make it worse"
 )
 NOBODY_SIGNS = "nobody must sign"
-WILL_BE_WITHIN = "figures within"
-"""What a plan's facts call within what shares and means of groups will be."""
+WILL_BE_WITHIN, NOISE = "figures within", "noise_stddev of the "
+"""What a plan's facts call within what shares and means of groups will be, and each noise that they are made of."""
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
@@ -150,13 +150,14 @@ def describe(
     contract = plan.contract.whole
     facts = {"data set": contract.name, "method": plan.method, "hides": hidden(plan.budget)}
     alone = "scores alone: " if plan.method == SCORES else ""
-    facts |= {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
+    price = {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
+    noise = {name: price.pop(name) for name in [*price] if NOISE in name}
+    facts |= price | as_fact(WILL_BE_WITHIN, in_lines(planned_widths(plan))) | noise
     facts |= as_fact("delta", _fits(plan))
     facts |= _least(plan, system)
     columns = contract.columns.values() if contract.is_table else ()
     if any(isinstance(column, Integer | Number) for column in columns):
         facts["means"] = MEANS
-    facts |= as_fact(WILL_BE_WITHIN, in_lines(planned_widths(plan)))
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
     facts |= as_fact("caution", _cautions(plan))
@@ -345,7 +346,7 @@ def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
         f"{_rarely(line)}",
         "charge": charge_in_words(priced(line.event, line.family), one),
     }
-    return facts | {f"noise_stddev of the {name}": "; ".join(_felt(name, noise)) for name in noise}
+    return facts | {f"{NOISE}{name}": "; ".join(_felt(name, noise)) for name in noise}
 
 
 def _rarely(line: Line) -> str:

@@ -113,7 +113,7 @@ def _suggested(name: str, dtype: pa.DataType | None, keys: Keys, facts: Facts) -
     if not (suggested and suggested.keys) and not any(words.startswith("type ") for words in facts.unread):
         numbered = of_person(name, keys, facts.description)
         counted = of_count(keys, facts.description) if facts.decimals is None else None
-        suggested = by_bounds(keys, facts.decimals, facts.unique) or numbered or counted or suggested
+        suggested = by_bounds(keys, facts.decimals, facts.unique, facts.description) or numbered or counted or suggested
     if facts.kind is None and not facts.from_person and facts.decimals is None:
         suggested = of_scale(name, keys, facts.description) or suggested
     if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):

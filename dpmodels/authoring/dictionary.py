@@ -18,6 +18,7 @@ from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.phrases import with_phrases
 from dpmodels.authoring.documents.rows_of_cells import LONGEST_CELL, UNREAD, cells_of, joined_rows
 from dpmodels.authoring.documents.value_lists import NO, YES, are_answers, cut, listed_in
+from dpmodels.authoring.documents.value_words import with_plain_values
 from dpmodels.authoring.documents.worded import with_worded
 from dpmodels.authoring.documents.worded_days import with_plain_days
 from dpmodels.authoring.facts import (
@@ -78,7 +79,9 @@ def read_dictionary(text: str, form: TextForm | None = None, names: Collection[s
     _check_quotes(text, delimiter)
     _check_lengths(text, delimiter, len(meanings))
     by_meaning = [cells_of(rows[0], meanings, row, number) for number, row in enumerate(rows[1:], 1)]
-    cells = [with_worded(row) for row in joined_rows(by_meaning)]
+    rows_known = [*joined_rows(by_meaning)]
+    known = {*names, *(row.get("name", "").strip() for row in rows_known)}
+    cells = [with_worded(with_plain_values(row, known)) for row in rows_known]
     titled = [(title, row) for row in cells if (title := row.get("name", "").strip())]
     named_rows = {name: row for title, row in titled for name in columns_of(title, names)}
     named_rows = {name: _as_another(row, named_rows) for name, row in named_rows.items()}

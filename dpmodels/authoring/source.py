@@ -18,6 +18,7 @@ from dpmodels.authoring.documents.forms import (
     moment_format_in,
     money_in,
     rows_in,
+    says_comma,
     with_comma,
 )
 from dpmodels.authoring.documents.json_schema import is_json_schema, read_json_schema
@@ -190,7 +191,8 @@ def _form_of(words: str, has_decimals: bool) -> dict[str, str]:
     In prose, and between semicolons, a comma within a number stands before these.
     """
     written = date_format_in(words)
-    decimal = with_comma(words) if has_decimals and has_comma(words) else money_in(words)
+    is_comma = says_comma(words) or (has_decimals and has_comma(words))
+    decimal = with_comma(words) if is_comma else money_in(words)
     moments = moment_format_in(words)
     forms = {"date_format": written, "datetime_format": moments}
     return {**decimal, **{key: form for key, form in forms.items() if form}}

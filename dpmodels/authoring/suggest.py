@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from dpmodels.authoring.facts import TODO
+from dpmodels.authoring.type_words import names_money
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ NUMBER_OF_PERSON = (
     r"|(numéro|número) (de |du |d |del |de la )?(matricule|patiente?|cliente?|salariée?|adhérente?|empleado|socio)"
 )
 """What a number is called that tells persons apart, in a name that ends so and in words."""
+CASES = "account|policy|card|invoice|order|licen[cs]e|registration|contract|ticket|case"
+NUMBER_OF_CASE = (
+    rf"((the|a|an|its|unique) )*(internal )?({CASES}|bill|meter) (number|no|nr)"
+    r"|(konto|vertrags|rechnungs|policen|auftrags|bestell|zähler|akten|beleg|fall)(nummer|nr)"
+    r"|(numéro|número) (de |du |d |del |de la )?"
+    r"(contrat|compte|facture|commande|dossier|contrato|cuenta|factura|pedido)"
+)
+"""What a number is called that tells cases apart, such as contracts, in words."""
 PRICED = r"(hourly|daily|weekly|monthly|exchange|room|pay|wage|billing) rate"
 PAID = (
     r"amount|amt|price|cost|fee|fare|salary|income|revenue|wage|payment|bill|tip|debt|balance|savings|premium|rent"
@@ -113,7 +122,7 @@ BY_NAME: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     (
         rf"{PERSON}|(.* )?(uuid|guid|ssn|iban|e ?mail|phone|mobile|passport)( (address|number|no|nr))?|.* id|id"
         r"|((first|last|full|sur|given|family|user|customer|patient) ?)?name"
-        r"|(.* )?(account|policy|card|invoice|order|licen[cs]e|registration|contract|ticket|case) (number|no|nr|num)",
+        rf"|(.* )?({CASES}) (number|no|nr|num)",
         IDENTIFIER,
         "what names one person or case",
     ),
@@ -205,6 +214,7 @@ ADVICE = (
 OF_OTHERS = "the formula that its description says, by which every row of the data is checked"
 OF_CLOCK = "times of day, in seconds since midnight; where seconds are written, without `resolution`"
 OF_PERSON = "what names one person, as its description says"
+OF_CASE = "what names one case, as its description says"
 UNIQUE = "what tells rows apart, since it is unique"
 OF_BOUNDS = ("whole numbers, since its documented bounds are", "numbers between its documented bounds")
 """What a column is suggested to hold by its bounds, whatever it is called."""
@@ -215,6 +225,12 @@ A_COUNT = re.compile(
     re.IGNORECASE,
 )
 """How what is counted is described."""
+A_WHOLE = re.compile(
+    r"\b(?:whole|full|number of|count|level|class|group|bands?|ganze?|volle?|anzahl|klasse|gruppe|stufe|entiers?|"
+    r"nombre|enter[oa]s?|número)\b",
+    re.IGNORECASE,
+)
+"""Words beside those of money by which numbers are whole."""
 ALIKE = {("integer", "number"), ("number", "integer")}
 
 
@@ -240,8 +256,13 @@ def suggestion(name: str, keys: Mapping[str, Any]) -> Suggestion | None:
     return None
 
 
-def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = False) -> Suggestion | None:
-    """Suggest numbers where a document has bounds and says no type, whole ones if two bounds are whole; or a key."""
+def by_bounds(
+    keys: Mapping[str, Any], decimals: int | None, unique: bool = False, description: str = ""
+) -> Suggestion | None:
+    """Suggest numbers where a document has bounds and says no type, whole ones if two bounds are whole; or a key.
+
+    Of an amount whole bounds say nothing: it has cents.
+    """
     ends = [keys.get(key) for key in ("min", "max")]
     is_key = keys["type"] == TODO or (keys["type"] == "categorical" and keys.get("values") == TODO)
     if is_key and ends == [None, None] and unique:
@@ -253,7 +274,10 @@ def by_bounds(keys: Mapping[str, Any], decimals: int | None, unique: bool = Fals
         return None
     if decimals is None and not all(float(end).is_integer() for end in ends):  # type: ignore[arg-type]
         return Suggestion(_number(*ends), OF_BOUNDS[1])  # type: ignore[arg-type]
-    return Suggestion(_integer(*map(int, ends)), OF_BOUNDS[0])  # type: ignore[arg-type]
+    low, high = (float(end) for end in ends)  # type: ignore[arg-type]
+    if decimals is None and high - low > MOST_STEPS and names_money(description) and not A_WHOLE.search(description):
+        return Suggestion(_number(low, high, round=2), f"{OF_BOUNDS[1]}, of an amount, to a cent")
+    return Suggestion(_integer(int(low), int(high)), OF_BOUNDS[0])
 
 
 def of_scale(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:
@@ -282,10 +306,13 @@ def of_count(keys: Mapping[str, Any], description: str) -> Suggestion | None:
 
 
 def of_person(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:
-    """Suggest an identifier for what is called a number, and described as that of a person alone."""
+    """Suggest an identifier for what is called a number, and described as that of a person alone, or of a case."""
     is_open = keys["type"] == TODO or (keys["type"] == "categorical" and keys.get("values") == TODO)
     if not is_open or {"min", "max"} & keys.keys() or not re.search(NUMBERED, _words(name)):
         return None
+    words = _words(re.split(r"[;,(]", description)[0])
+    if re.fullmatch(NUMBER_OF_CASE, words):
+        return Suggestion(IDENTIFIER, OF_CASE)
     return Suggestion(IDENTIFIER, OF_PERSON) if re.fullmatch(NUMBER_OF_PERSON, _words(description)) else None
 
 

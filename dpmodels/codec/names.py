@@ -13,6 +13,7 @@ OTHER_LETTERS = "in other letters: upper or lower case, or spaces around it; wri
 MOST_NAMED = 20
 NO_COLUMN = "no column of this schema is in {} (is it the schema of another table?)"
 NEAR = "; the data has a column whose name differs from {} in {}"
+ONE_NEAR = ", which has a column whose name differs from it in {}"
 RENAMED = ", number {} in their order, which may be {} by another name"
 ONE_NAME = (
     "the first line was read as one name, and the schema has {} columns: its delimiter may be another than a comma, "
@@ -44,6 +45,8 @@ def missing_from(declared: Iterable[str], names: Sequence[str], table: str = "th
         return "", NO_COLUMN.format(table)
     if absent:
         rule = f"is in the schema but not in {table}" + _and_so(absent[1:])
+        if [*slips] == absent[:1] == absent and not alike:
+            return absent[0], rule + ONE_NEAR.format(counted(slips[absent[0]], "letter"))
         there = "is" if len(alike) == 1 else "are"
         rule += f"; {_listed(alike)} {there} there {OTHER_LETTERS}" if alike else ""
         return absent[0], rule + "".join(NEAR.format(name, counted(off, "letter")) for name, off in slips.items())

@@ -8,8 +8,10 @@ result is no finite number, as after a division by zero or of the root of a nega
 """
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from textwrap import shorten
 from typing import TypeGuard
 
 import numpy as np
@@ -34,7 +36,11 @@ from dpmodels.namable import NAMES, is_namable, meant_by
 from dpmodels.similar import near
 
 Operands = Mapping[str, Floats]
+LONGEST_SHOWN = 160
 ONLY = "may hold only numbers, names of columns, + - * / // % **, > >= < <= == !=, parentheses and functions"
+SUCH_AS = "`sched // 100` or `price + tax`"
+TIMES = re.compile(r"(?<=[\w)])\s*(?:\s[xX]\s|[×·])\s*(?=[\w(])")
+FOR_TIMES = "has a letter or a sign for times that a formula does not know: write `*`, as in `0.19 * net`"
 CARET = "has the sign ^: a power is written `**`, as in `(1 + rate) ** years`"
 NESTED = f"has parts within parts, more than {DEEPEST_FORMULA} of them: write it with fewer terms"
 CHAINED = "compares more than two numbers at once: write `(a < b) * (b < c)`, which is 1 where both hold"
@@ -105,9 +111,14 @@ def parsed(text: str) -> ast.expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise Misread(f"is no formula, such as `sched // 100` or `price + tax`; {NAMES}") from None
+        raise Misread(FOR_TIMES if TIMES.search(text) else f"is no formula, such as {SUCH_AS}; {NAMES}") from None
     _check(tree)
     return tree
+
+
+def in_short(formula: str) -> str:
+    """Return a formula as an error shows it, cut where it is longer than anybody reads."""
+    return shorten(formula, LONGEST_SHOWN, placeholder=" …")
 
 
 def names_in(text: str) -> list[str]:

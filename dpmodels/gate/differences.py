@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpmodels.codec.derive import apart_by, follows
+from dpmodels.contract.derivation.nested import in_names
 from dpmodels.contract.schema import Schema
 from dpmodels.gate.rounding import Rounding, decimals_of
 
@@ -42,7 +43,7 @@ class Difference:
     @property
     def text(self) -> str:
         """Say how many rows differ, by how much at most, and what to write."""
-        formula, decimals = str(self._column.formula), self._column.round
+        formula, decimals = in_names(self.name, self._schema.columns).formula, self._column.round
         said = OFF.format(broken=self.count, rows=self._rows, formula=formula, most=f"{self._most:,.6g}")
         fitting = next((one for one, breaking in self._breaking.items() if not breaking), None)
         if self._in_cents and self._most <= CENT * NEARLY and (fitting is None or fitting < CENTS):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpmodels.codec.derive import follows
+from dpmodels.contract.derivation.nested import named
 from dpmodels.contract.formula import Misread, moment_of, parsed
 from dpmodels.contract.schema import Schema
 from dpmodels.limits import LONGEST_FORMULA
@@ -45,7 +46,8 @@ class Factor:
         """Say how many rows break the formula, and how many keep a multiple of it."""
         formula = self._multiple
         holding = self._rows - self._breaking[formula]
-        return OF_FACTOR.format(broken=self._broken, rows=self._rows, formula=formula, holding=holding)
+        said = named(formula, self.name, self._schema.columns)
+        return OF_FACTOR.format(broken=self._broken, rows=self._rows, formula=said, holding=holding)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"

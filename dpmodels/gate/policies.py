@@ -1,6 +1,6 @@
 """How many rows of a raw table the policies of its columns, `outside` in the schema, leave out or change."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,9 @@ DONE = {
 }
 
 
-MEND_FIRST = "in {rows} its formula is broken, which names {of}, of which more is said: mend that first, and look again"
+MEND_FIRST = (
+    "in {rows} its formula is broken, which follows from {of}, of which more is said: mend that first, and look again"
+)
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Policy:
 
 @dataclass
 class Following:
-    """A formula that rows break, and that names other formulas of which something is said already."""
+    """A formula that rows break, and that follows from other formulas of which something is said already."""
 
     name: str
     of: list[str]
@@ -112,16 +114,14 @@ class Policies:
         others = [one for name, one in self._differences.items() if name not in {one.name for one in broken}]
         policies: list[Counted] = [policy for policy in (*every, *broken, *others) if policy.count]
         spoken_of = {policy.name for policy in policies if policy.name in self._schema.derived}
-        return [self._or_following(policy, spoken_of) for policy in policies]
+        named = {policy.name: self._named(policy, spoken_of) for policy in policies}
+        return [Following(one.name, of, one.count) if (of := _first(one.name, named)) else one for one in policies]
 
-    def _or_following(self, policy: Counted, spoken_of: Collection[str]) -> Counted:
-        """Return what is said of a formula, or that others which it names are to be mended first, if nothing helps."""
+    def _named(self, policy: Counted, spoken_of: Collection[str]) -> list[str]:
+        """Name the formulas that another one names, and of which something is said, unless something else helps it."""
         is_open = isinstance(policy, Difference) or (isinstance(policy, Rounding) and not policy.is_explained)
-        if not is_open:
-            return policy
-        named = in_names(policy.name, self._schema.columns).operands
-        of = [one for one in named if one in spoken_of and one != policy.name]
-        return Following(policy.name, of, policy.count) if of else policy
+        named = in_names(policy.name, self._schema.columns).operands if is_open else ()
+        return [one for one in named if one in spoken_of and one != policy.name]
 
     def count(self, batch: pa.RecordBatch) -> None:
         """Count what they do in one more batch, whose columns are of the types that the schema asks for."""
@@ -160,6 +160,12 @@ class Policies:
                     policy.instead.add(instead)
         for name, mine_broken in self._broken.items():
             mine_broken.add(other._broken[name])
+
+
+def _first(name: str, named: Mapping[str, Sequence[str]]) -> list[str]:
+    """Name what a broken formula follows from in the end; nothing of one that names no other broken one."""
+    of = [one for other in named[name] for one in (_first(other, named) or [other])]
+    return list(dict.fromkeys(of))
 
 
 def _outside(column: Any, array: pa.Array, rejects: bool) -> int:

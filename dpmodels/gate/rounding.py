@@ -12,6 +12,7 @@ import pyarrow as pa
 from dpmodels.codec.derive import follows, off_by_one_unit, otherwise_rounded, with_computed
 from dpmodels.contract.columns import Number, computed
 from dpmodels.contract.derivation.derived import Derived
+from dpmodels.contract.derivation.nested import named
 from dpmodels.contract.formula import Misread, parsed
 from dpmodels.contract.schema import Schema
 from dpmodels.limits import LONGEST_FORMULA
@@ -103,7 +104,8 @@ class Rounding:
         if not formula:
             return MODELED.format(decimals=decimals)
         is_plain = not ROUND.search(formula)
-        return INSTEAD.format(formula=formula, decimals=decimals, beside=ADMITS if is_plain else "")
+        said = named(formula, self.name, self._schema.columns)
+        return INSTEAD.format(formula=said, decimals=decimals, beside=ADMITS if is_plain else "")
 
     @property
     def _shares(self) -> dict[str, int]:
@@ -152,7 +154,7 @@ class LastDecimals:
     def text(self) -> str:
         """Name the formula that has the last decimal of the file in every row; nothing where none of them has."""
         formula = next((one for one, differing in self._differing.items() if not differing), "")
-        return EXACTLY.format(formula=formula) if formula else ""
+        return EXACTLY.format(formula=named(formula, self._name, self._schema.columns)) if formula else ""
 
     def see(self, batch: pa.RecordBatch) -> None:
         """Count one more batch, whose columns are of the types that the schema asks for."""

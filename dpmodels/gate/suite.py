@@ -55,7 +55,7 @@ class Rule:
         expectation: class name in Great Expectations.
         arguments: of that class.
         text: what it asks for, in the schema's words.
-        operands: the columns that its column is computed from, if it is.
+        operands: the columns that its column is computed from, or follows from by a formula.
     """
 
     expectation: str
@@ -73,6 +73,11 @@ class Rule:
     def columns(self) -> tuple[str, ...]:
         """Name every column it reads."""
         return tuple(self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments)
+
+    @property
+    def is_formula(self) -> bool:
+        """Tell whether it holds a column to a formula."""
+        return self.arguments.get("value_set") == [True] and bool(self.column and self.operands)
 
     @property
     def share(self) -> float:
@@ -147,8 +152,9 @@ def suite_for(schema: Schema, *, raw: bool, rows: int | None = None) -> list[Rul
         name, image = schema.image
         suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, image.rule))
     for name, derived in schema.derived.items():  # as images: whether every row holds what is derived
-        said = in_names(name, schema.columns).rule if raw else derived.rule  # a hand-off's words stay as they were
-        suite.append(Rule("ExpectColumnValuesToBeInSet", {"column": name, "value_set": [True]}, said))
+        said = in_names(name, schema.columns) if raw else derived  # a hand-off's words stay as they were
+        kept = {"column": name, "value_set": [True]}
+        suite.append(Rule("ExpectColumnValuesToBeInSet", kept, said.rule, tuple(said.operands)))
     for rule in schema.rules:
         pair = {"column_A": rule.upper, "column_B": rule.lower, "or_equal": not rule.strict}
         pair["ignore_row_if"] = "either_value_is_missing"

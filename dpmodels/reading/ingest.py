@@ -14,6 +14,7 @@ from dpmodels.codec.records import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written import with_form
 from dpmodels.errors import DataError
+from dpmodels.gate.causes import first_causes
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.database import Query
@@ -121,7 +122,8 @@ def check_passed(rows: bool, *gates: Verdicts, of_users: bool = False) -> None:
 
 
 def _faults_of(gates: Sequence[Verdicts], of_users: bool) -> list[str]:
-    return [f"{rule}; {rule.fix(of_users)}" for gate in gates for rule in gate.broken]
+    causes = (cause for gate in gates for cause in first_causes(gate.broken))
+    return [f"{rule}{following}; {rule.fix(of_users)}" for rule, following in causes]
 
 
 def encode_checked(batches: Batches, gate: Gate) -> Iterator[tuple[pa.RecordBatch, Records]]:

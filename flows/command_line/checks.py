@@ -5,7 +5,9 @@ from rich.table import Table
 
 from dpmodels.contract.implications import HELD
 from dpmodels.gate.expectations import Gate, Verdicts
+from dpmodels.gate.policies import Following
 from dpmodels.gate.suite import dropped_from, names_tell
+from dpmodels.plural import listed
 from flows.command_line.console import print_json, print_table
 from flows.command_line.printing import echo
 
@@ -44,5 +46,11 @@ def show_gate(gate: Verdicts, as_json: bool = False) -> None:
             "holds" if outcome.passed else "[red]broken[/red]",
         )
     print_table(table)
+    following = dict[str, list[str]]()
     for policy in gate.policies:
-        echo(policy)
+        if isinstance(policy, Following):
+            following.setdefault(listed(policy.of, "and"), []).append(policy.name)
+        else:
+            echo(policy)
+    for of, broken in following.items():
+        echo(f"{listed(broken, 'and')}: broken too, following from {of}: mend that first, and look again")

@@ -93,11 +93,13 @@ def confirm(title: str, facts: Mapping[str, str], question: str, yes: bool, as_j
         raise typer.Abort
 
 
-def ask_again(said: str, as_json: bool = False, refuse: Callable[[str], object] = str) -> None:
-    """Warn that a run has released the same plan and, where a person sees it and can answer, ask before the charge.
+def ask_again(
+    said: str, as_json: bool = False, refuse: Callable[[str], object] = str, question: str = "Charge again?"
+) -> None:
+    """Warn of what is to be charged and, where a person sees it and can answer, ask before the charge.
 
     A schedule, a pipe and a program that reads JSON cannot be asked, so ``refuse`` may raise there, by what is said.
-    With ``--again`` nothing is said.
+    With ``--again`` nothing is said of a plan that a run has released.
 
     Raises:
         Abort: the answer is no.
@@ -106,7 +108,7 @@ def ask_again(said: str, as_json: bool = False, refuse: Callable[[str], object] 
     if not seen:
         refuse(said)
     echo(f"warning: {said}", err=True)
-    if seen and not typer.confirm("Charge again?", err=True):
+    if seen and not typer.confirm(question, err=True):
         raise typer.Abort
 
 

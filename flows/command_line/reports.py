@@ -29,6 +29,7 @@ def validate(
 
     Example: nacre validate hand-off
     """
+    from dpmodels.gate.causes import first_causes
     from dpmodels.gate.policies import Policy
     from flows.command_line.checks import show_gate
     from tasks.stages.validate import check_hand_off
@@ -36,10 +37,10 @@ def validate(
     gate = check_hand_off(folder, schema, raw)
     show_gate(gate, as_json)
     advised = {one.name for one in gate.policies if not isinstance(one, Policy)}
-    for rule in gate.broken:
+    for rule, following in first_causes(gate.broken):
         fix = ADVISED if rule.column in advised else rule.fix(of_users=True)  # what helps raw rows helps those of users
         fix = f"; {fix}" if gate.raw else ""
-        echo(f"broken: {rule}{fix}", err=True)
+        echo(f"broken: {rule}{following}{fix}", err=True)
     if gate.broken:
         raise typer.Exit(1)
 

@@ -122,8 +122,8 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     """Start a run of any kind, take it to its end, and show what it handed over."""
     from flows.command_line.console import ask_again, resumable
     from flows.command_line.outcomes import failing
-    from flows.command_line.show import caution, caution_of, show_hand_off, show_public
-    from flows.planning import MayOpen
+    from flows.command_line.show import caution_of, show_hand_off, show_public
+    from flows.planning import MayOpen, cautions_of
     from flows.start import start
     from flows.synthesize import carry_out
     from tasks.run.unfinished import refuse_same
@@ -135,12 +135,14 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
     )
     with interruptible(lambda: UNCHARGED, refusals=False):
         run = start(config, may_open=opens, warn=again, warn_later=alarms.append)
-    caution(config.privacy, next(iter(run.plan.lines), None))
+    line, privacy = next(iter(run.plan.lines), None), config.privacy
+    hardly = [*cautions_of(privacy.target_epsilon, getattr(privacy, "delta", 0.0), line)]
+    asking = partial(again, question="Charge all the same?")
     printed = caution_of(run.plan, config)
     show_public(run)
     with resumable(run, begins=True) as begun, failing(run, as_json):
         refusing = partial(again, refuse=partial(refuse_same, run))
-        carry_out(run, config.runtime.prefect, lambda: (*map(refusing, alarms), begun()))
+        carry_out(run, config.runtime.prefect, lambda: (*map(asking, hardly), *map(refusing, alarms), begun()))
         show_hand_off(run, as_json, fail_on_checks, printed)
 
 

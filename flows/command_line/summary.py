@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dpmodels.codec.flat import tables_of
 from dpmodels.pages.glance import glance
 from flows.command_line.console import console, print_facts
-from flows.description import as_lines
+from flows.description import as_fact, as_lines
+from flows.planning import cautions_of
 from tasks.run.store import Run
 from tasks.stages.stage import seconds_of
 
@@ -42,7 +43,8 @@ def outcome(run: Run) -> dict[str, str]:
     facts = glance(json.loads((run.place("validate") / "report.json").read_text(encoding="utf-8")))
     if seconds := _seconds(run):
         facts["seconds"] = seconds
-    return facts | {"next": "\n".join(_next(run))}
+    said = (one for line in run.plan.lines[:1] for one in cautions_of(line.budget.epsilon, line.budget.delta, line))
+    return facts | as_fact("caution", said) | {"next": "\n".join(_next(run))}
 
 
 def _seconds(run: Run) -> str:

@@ -386,7 +386,7 @@ def test_a_value_with_a_line_end_in_it_ends_no_comment() -> None:
     ("extra", "gross", "decimals"),
     [
         ("euros, 0 to 800", "base + extra", 2),
-        ("hours, 0 to 800", "base + extra", None),  # which are no money
+        ("hours, 0 to 800", "base + extra", 2),  # which are no money; the base is, and has cents
         ("euros, 0 to 800, one decimal", "base + extra", 1),
         ("euros, 0 to 800", "base / extra", None),  # a share
     ],

@@ -183,6 +183,8 @@ def test_an_annuity_is_a_formula_and_one_that_is_too_long_is_told_both_lengths()
     [
         ("__import__('os')", "calls `__import__`"),
         ("sched.real", "may hold only"),
+        ("0.19 x sched", r"write `\*`, as in"),
+        ("0.19 × sched", r"write `\*`, as in"),
         ("sched ^ 9", "a power is written"),
         ("sched ** __import__('os')", "calls `__import__`"),
         ("sched" + " + sched" * 110, "more than 100 of them"),

@@ -246,6 +246,19 @@ def test_budgets_that_promise_little_are_warned_of(tmp_path):
     assert code == 0 and said in out and "warning" not in err + out
 
 
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_budget_that_promises_little_is_asked_about_before_the_charge_and_said_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agreed: bool
+) -> None:
+    write_clinic(tmp_path)
+    asked_of, words = list[str](), synthesize_words(tmp_path, target_epsilon=25)
+    monkeypatch.setattr("flows.command_line.console.typer.confirm", lambda text, **_: asked_of.append(text) or agreed)
+    monkeypatch.setattr("flows.command_line.console._is_terminal", lambda _: True)
+    code, out, err = run_cli(*words)
+    assert asked_of == ["Charge all the same?"] and "warning: epsilon=25 promises next to nothing" in err
+    assert (code == 0) == agreed == ("caution: epsilon=25 promises next to nothing" in out)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "much"), [(10, ""), (12, "little: whoever sees what is released wins "), (100, "next to nothing: ")]
 )

@@ -78,6 +78,9 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
     config = config_of(asked, report_epsilon=0.2, contact=LINK)
     facts, said = describe_config(config)
     assert said and said.accepted and facts["officer"] == "Dana must sign before anything is charged"
+    places = {name: place for place, name in enumerate(facts)}
+    noise = [place for name, place in places.items() if name.startswith("noise_stddev of the ")]
+    assert places["charge"] < places["figures within"] < min(noise)  # what figures are made of stands behind them
     code, out, _ = run_cli(*_plan_words(asked), "--contact", LINK)
     assert code == 0 and out.splitlines() == as_lines(facts)  # piped: whole, and one fact a line
     python = nacre.plan(asked / "clinic.yaml", 1.0, 1e-5, report_epsilon=0.2, home=asked / "home", contact=LINK)

@@ -589,8 +589,8 @@ def test_means_of_derived_columns_follow_from_the_counts_of_those_that_they_are_
     assert charges(tmp_path / "home") == before
     for column, by, says in (
         ("odd", "ward", "counts age in ranges of several values each, of which `age % 2` cannot be told"),
-        ("given", "ward", "counts ward and dose and age in no table together"),
-        ("three", None, "counts age and dose and smoker in no table together"),
+        ("given", "ward", "^given follows from dose and age, which the release counts in no table together with ward"),
+        ("three", None, "^three follows from age, dose and smoker, which the release counts in no table together: of"),
         ("bill", None, "these have different rows, since some of its columns have nulls"),
         ("givn", None, "did you mean `given`"),
         ("age", "given", "column given is derived from dose and age, and not counted"),

@@ -69,7 +69,7 @@ def test_a_bound_of_a_column_that_is_computed_is_held_to_and_another_fault_stand
     assert checked[~checked.success].rule.str.contains("rate|pay").all() and not checked.success.all()
     with refused(DataError, "^column hired: must hold dates[^;]*$"):
         nacre.validate(lacking, SCHEMA.partition("text:")[0], raw=True)
-    with refused(DataError, "is in the schema but not in the data.*a column whose name differs from pay", column="pay"):
+    with refused(DataError, "is in the schema but not in the data.*a column whose name differs from", column="pay"):
         nacre.validate(lacking.assign(pays=1.0, city="Bonn"), SCHEMA, raw=True)
     with refused(DataError, "pay is there in other letters", column="born"):
         nacre.validate(lacking.assign(Pay=1.0, city="Bonn"), SCHEMA, raw=True)

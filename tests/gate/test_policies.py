@@ -9,6 +9,7 @@ import pytest
 
 import nacre
 from dpmodels.codec.derive import derive
+from dpmodels.gate.causes import first_causes
 from tasks.kinds.tables import check_raw
 from tasks.stages.validate import check_hand_off
 from tests.kit.every_kind import make
@@ -315,7 +316,7 @@ def test_a_formula_that_names_a_broken_one_says_to_mend_that_first(tmp_path: Pat
     text += '  net: {type: derived, formula: "round(gross / 1.19 * 100) / 100", round: 2}\n'
     text += "  tax: {type: derived, formula: gross - net, round: 2}\n"
     said = {one.name: one.text for one in check_raw(str(data), make(text), 1).policies}
-    assert said["tax"].endswith("which names net, of which more is said: mend that first, and look again")
+    assert said["tax"].endswith("which follows from net, of which more is said: mend that first, and look again")
     assert "the file differs from" in said["net"] and "mend" not in said["net"]
 
 
@@ -325,3 +326,19 @@ def test_what_rounds_to_nothing_from_below_is_zero_without_a_sign() -> None:
     )
     made = derive(schema.derived["b"], schema.columns, pa.RecordBatch.from_pydict({"a": [0.99]}))
     assert str(made[0].as_py()) == "0.0"
+
+
+def test_what_follows_from_a_broken_formula_stands_behind_it_in_the_names_of_the_schema(tmp_path: Path) -> None:
+    rows = ["base,work,net,tax,gross", *(f"{n}.00,2.00,{n + 3}.00,{n + 3}.50,{2 * n + 6}.50" for n in range(1, 5))]
+    (data := tmp_path / "d.csv").write_text("\n".join(rows) + "\n")
+    text = "name: d\ncolumns:\n  base: {type: number, min: 0, max: 99, round: 2}\n"
+    text += "  work: {type: number, min: 0, max: 99, round: 2}\n"
+    text += "  net: {type: derived, formula: base + work, round: 2}\n"
+    text += (
+        "  tax: {type: derived, formula: net + 0.5, round: 2}\n  gross: {type: derived, formula: net + tax, round: 2}\n"
+    )
+    gate = check_raw(str(data), make(text), 1)
+    ((rule, following),) = first_causes(gate.broken)
+    assert rule.column == "net" and following == ", and what follows from it: tax and gross"
+    said = {one.name: one.text for one in gate.policies}
+    assert "which follows from net, of which" in said["gross"] and "which follows from net, of which" in said["tax"]

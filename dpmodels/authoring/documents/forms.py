@@ -15,8 +15,22 @@ A_ROW = re.compile(
 )
 """What one row is, so that so many of these are so many rows."""
 LONGEST = 80  # letters of a sentence that a comment quotes
-DAY, MONTH, YEAR = "DD|JJ|TT|dd|jj|tt", "MM|mm", "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj"
-DATE = re.compile(rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd)\6(YYYY|yyyy))(?![\w/-])")
+DAY, MONTH, YEAR = (
+    "DD|JJ|TT|dd|jj|tt|(?i:day|tag|jour|día)",
+    "MM|mm|(?i:month|monat|mois|mes)",
+    "YYYY|AAAA|JJJJ|yyyy|aaaa|jjjj|(?i:year|jahr|année|año)",
+)
+DATE = re.compile(
+    rf"(?<![\w/.-])(?:({DAY})([./-])({MONTH})\2({YEAR})|({MONTH})([./-])(DD|dd|(?i:day))\6(YYYY|yyyy|(?i:year)))(?![\w/-])"
+)
+COMMA = r"(?:comma|komma|virgule|coma|[\"'`‘“]?,[\"'`’”]?)"
+DECIMAL_COMMA_SAID = re.compile(
+    r"\b(?:decimal comma|comma (?:as|for) (?:the )?decimal|dezimalkomma|komma als dezimal|virgule décimale|"
+    r"coma decimal|(?:decimal (?:separator|mark|sign)|dezimal(?:trenn)?zeichen|séparateur décimal|separador decimal)"
+    rf"\s*(?:is|ist|est|es|[=:])?\s*(?:(?:a|das|une|una)\s)?{COMMA})",
+    re.IGNORECASE,
+)
+"""Words by which the numbers of a file have a comma before their decimals."""
 TIME = re.compile(r"[ T](?:HH|hh):(?:MM|mm)(:(?:SS|ss))?(?![\w:])")
 """What stands behind the form of a date where a time of day belongs to it."""
 MONEY = re.compile(r"(?<![\w$£])([$£])\s?(\d[\d.,]*)")
@@ -73,6 +87,12 @@ def money_in(text: str) -> dict[str, str]:
 def with_comma(text: str) -> dict[str, str]:
     """Return how numbers with a comma before decimals are written, of which a blank may part the thousands."""
     return {"decimal": ",", **({"thousands": " "} if BLANK_THOUSANDS.search(text) else {})}
+
+
+def says_comma(text: str) -> bool:
+    """Tell whether a document says in words that a comma stands before decimals, as `decimal comma`."""
+    said = DECIMAL_COMMA_SAID.search(text)
+    return said is not None and not DENIED.search(text, max(0, said.start() - LONGEST), said.start())
 
 
 def has_comma(text: str) -> bool:

@@ -45,6 +45,12 @@ LESS = re.compile(
     re.IGNORECASE,
 )
 PERCENT = re.compile(r"\b(?:pct|percent|per cent|prozent|pour ?cent|por ciento)\b|%", re.IGNORECASE)
+SHARE_OF = re.compile(
+    rf"(?<![\w.,])(?P<percent>\d{{1,3}}(?:\.\d{{1,4}})?)\s*(?:{PERCENT.pattern})\s+(?:of|von|vom|de[l]?|du)\s+"
+    r"(?:(?:the|der|des|dem|la|le|el)\s+)?(?=[^\W\d])",
+    re.IGNORECASE,
+)
+"""A part in percent of what is named behind it, as `19 % of NETTO`."""
 SEVERAL = 2  # operands of a formula
 COUNTS = {
     1: "one|ein|eine|einer|un|une|una",
@@ -166,7 +172,7 @@ def formula_in(words: str, column: str, names: Collection[str], nights: str = ""
     """
     others = [name for name in names if name != column]
     has_x = any(name.casefold() == "x" for name in names)
-    words = COMMA.sub(".", words)
+    words = SHARE_OF.sub(lambda share: f"{float(share['percent']) / 100:.12g} * ", COMMA.sub(".", words))
     words = words.translate(SIGNS) if has_x else TIMES.sub(" * ", words.translate(SIGNS))
     words = _with_signs(words, {name.casefold() for name in names})
     if GOES_ON.search(words):

@@ -52,6 +52,7 @@ PHRASES = {
         rf"fehlt (?:{SOMETIMES}){CONDITION}",
         "peut (?:manquer|être vide)|puede (?:faltar|estar vací[oa])",
         EMPTY_IF,
+        rf"(?:{EMPTY})\s*[=:]\s*(?!-?\d)\S.*",
     ),
     "money": (
         "(?:rounded )?(?:in cents?|to (?:the )?(?:cents?|penny|pence))",

@@ -36,7 +36,10 @@ COMPARED = rf"(?={BEFORE})"  # which needs no word before it, as in `empty below
 SIDES = rf"(?:(?:(?P<if>{IF})|(?P<unless>{UNLESS}))\s+|{COMPARED})(?P<state>.+)"
 IS = r"(?:(?:is|are|left|stays|ist|bleibt|est|reste|laissée?|está)\s+)*"
 OF_NULL = re.compile(rf"{IS}(?:{EMPTY}),?\s+{SIDES}", re.IGNORECASE)
-OF_VALUE = re.compile(rf"(?:{IS}|always |toujours |immer )?(?P<value>[-+]?[\w.,]+)\s+{SIDES}", re.IGNORECASE)
+OF_VALUE = re.compile(
+    rf"(?:{IS}|always |toujours |immer )?(?P<value>[-+]?[\w.,]+)\s+(?P<both>exactly |genau dann,? )?{SIDES}",
+    re.IGNORECASE,
+)
 OF_YES = re.compile(
     rf"(?:only|seulement|uniquement|nur|solo|sólo)\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE
 )
@@ -149,6 +152,9 @@ def _read(name: str, keys: Mapping[str, Any], clause: str, states: States, befor
         premise = state.opposite if match["unless"] else state
         before.append(premise)
         yield Rule(name, f"when {premise} then {name} = {value}", clause)
+        if match.groupdict().get("both"):
+            yield Rule(name, f"when {premise.opposite} then {name} != {value}", clause)
+            return
         if value == "null" or (keys.get("type") == "categorical" and isinstance(value, str) and match["unless"]):
             yield Rule(name, f"when {premise.opposite} then {name} != {value}", clause, is_converse=True)
         return

@@ -20,6 +20,10 @@ LED = re.compile(
 LAST = re.compile(r"\s*,?\s+(?:and|plus|und|et|y)\s+", re.IGNORECASE)
 BETWEEN = re.compile(rf"{LAST.pattern}|\s*,\s+", re.IGNORECASE)
 TO_A_CENT = re.compile(r"(?:rounded )?(?:in|to) (?:(?:the|full|whole) )?(?:cents?|penn(?:y|ies)|pence)", re.IGNORECASE)
+IN_MONEY = re.compile(
+    r"(?:in\s+)?(?:EUR|euros?|USD|dollars?|GBP|CHF|[€$£])(?:\s+(?:net|netto|gross|brutto))?", re.IGNORECASE
+)
+IN_CENTS = re.compile(r"\bin (?:cents?|ct|pence)\b", re.IGNORECASE)
 ARTICLE = re.compile(
     r"(?:the|their|his|her|its|an?|der|die|das|dem|den|les?|la|los|las|el|de|du|des)\s+", re.IGNORECASE
 )
@@ -58,15 +62,20 @@ def spoken_in(column: str, columns: Columns, with_formulas: Collection[str]) -> 
     names = _names(column, columns, with_formulas)
     clause = CLAUSE.split(columns[column].description)[0].strip()
     parts = [one.strip() for one in clause.split(", ")]
-    while len(parts) > 1 and TO_A_CENT.fullmatch(parts[-1]):
+    while len(parts) > 1 and (TO_A_CENT.fullmatch(parts[-1]) or IN_MONEY.fullmatch(parts[-1])):
         parts.pop()
     words = ", ".join(parts)
     formula = _sum(words, names) or _product(words, names)
+    if not formula:
+        formula = _product(words, heads := _described(column, columns, with_formulas))
+        names = names | heads
+        small = {one for one in heads.values() if one in formula and IN_CENTS.search(columns[one].description)}
+        formula += " / 100" if len(small) == 1 and not IN_CENTS.search(columns[column].description) else ""
     used = [names[one] for one in names if re.search(rf"\b{re.escape(names[one])}\b", formula)]
     return Spoken(formula, any(is_paid(columns[one]) for one in used)) if formula else None
 
 
-def _names(column: str, columns: Columns, with_formulas: Collection[str]) -> Mapping[str, str]:
+def _names(column: str, columns: Columns, with_formulas: Collection[str]) -> dict[str, str]:
     """Return the other columns of numbers by their names as words; none of two that are called alike."""
     names: dict[str, list[str]] = {}
     for name in filter(str.isidentifier, columns):
@@ -78,6 +87,16 @@ def _names(column: str, columns: Columns, with_formulas: Collection[str]) -> Map
         and several[0] != column
         and (several[0] in with_formulas or _is_of_numbers(several[0], columns[several[0]]))
     }
+
+
+def _described(column: str, columns: Columns, with_formulas: Collection[str]) -> dict[str, str]:
+    """Return the other columns of numbers by all words with which the description of one alone begins."""
+    beginnings: dict[str, list[str]] = {}
+    for name in _names(column, columns, with_formulas).values():
+        words = re.split(r"[;,(]", columns[name].description)[0].split()
+        for count in range(1, len(words) + 1):
+            beginnings.setdefault(folded(" ".join(words[:count])), []).append(name)
+    return {words: several[0] for words, several in beginnings.items() if len(several) == 1}
 
 
 def _is_of_numbers(name: str, facts: Facts) -> bool:

@@ -27,6 +27,8 @@ EMPTY_WORDS = frozenset(FILLING.split())
 IS = ("is", "ist", "est", "es")
 """Verbs between a column of two answers and its answer, as in `complaint is yes`."""
 NOT = re.compile(r"(?:not|nicht|kein|keine|non|pas|no)\s+", re.IGNORECASE)
+WRITTEN = re.compile(r"(?P<name>\w+)\s*(?P<sign>!?=)\s*(?P<value>\w+)")
+"""A state as a schema writes it."""
 LABEL = r"(?<!\w){}\s*(?:\(([^()]{{1,60}})\)|=\s*([^=,;|()]{{1,60}}))"
 
 
@@ -60,7 +62,7 @@ class States:
     def __init__(self, keys: Keys, descriptions: Mapping[str, str]) -> None:
         self._named: dict[str, set[tuple[str, Any]]] = {}
         self._parts: dict[str, set[str]] = {}
-        self._comparisons = Comparisons(keys, descriptions)
+        self._comparisons, self._keys = Comparisons(keys, descriptions), keys
         for name, one in keys.items():
             self._parts[name] = {*re.split(r"[\W_]+", name.casefold())}
             for word, value in _words(name, one, descriptions.get(name, "")):
@@ -76,6 +78,8 @@ class States:
         if compared := self._comparisons.read(words, column):
             name, sign, number = compared
             return State(name, number, sign=sign if is_held else OPPOSITES[sign])
+        if written := WRITTEN.fullmatch(words):
+            return self._written(written, is_held, column)
         tokens = re.findall(r"[^\W_]+(?:_\w+)?|\d+", re.sub(r"\b[dl]['’]", "", words))
         pairs, rest, at = set[tuple[str, Any]](), list[str](), 0
         while at < len(tokens):
@@ -87,6 +91,13 @@ class States:
             return None
         ((name, value),) = pairs
         return State(name, value, is_held) if {*rest} <= EMPTY_WORDS | self._parts[name] else None
+
+    def _written(self, written: re.Match[str], is_held: bool, column: str) -> State | None:
+        """Return what `NAME = VALUE` says of another column, of which the value is a listed one."""
+        name, sign, word = written.group("name", "sign", "value")
+        values = self._keys.get(name, {}).get("values") if name != column else None
+        value = [one for one in values if str(one) == word] if isinstance(values, list | tuple) else []
+        return State(name, value[0], is_held == (sign == "=")) if value else None
 
     def _of(self, tokens: list[str], column: str) -> set[tuple[str, Any]]:
         named = self._named.get(_folded(" ".join(tokens)), set()) if tokens else set()

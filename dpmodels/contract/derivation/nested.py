@@ -65,12 +65,20 @@ def in_names(name: str, columns: Mapping[str, Any]) -> Derived:
     It is what a person wrote, or would have: no formula that anything is reckoned by.
     """
     column: Derived = columns[name]
-    if column.formula is None:
-        return column
+    return (
+        column
+        if column.formula is None
+        else column.model_copy(update={"formula": named(column.formula, name, columns)})
+    )
+
+
+def named(formula: str, name: str, columns: Mapping[str, Any]) -> str:
+    """Write a formula for the column ``name`` with the names of other derived columns where it has their formulas."""
     others = {other: one for other, one in columns.items() if isinstance(one, Derived) and other != name}
     names = {ast.dump(parsed(text)): other for other, one in others.items() if (text := _stands_for(one, columns))}
-    node = deepcopy(parsed(column.formula))
-    return column.model_copy(update={"formula": ast.unparse(_Named(names).generic_visit(node))})
+    read = parsed(formula)
+    node = _Named(names).generic_visit(deepcopy(read))
+    return formula if ast.dump(node) == ast.dump(read) else ast.unparse(node)
 
 
 def _stands_for(column: Derived, columns: Mapping[str, Any]) -> str:

@@ -5,21 +5,17 @@ from typing import Any
 
 from dpmodels.contract.columns import Continuous, Derived, computed, copy_of
 from dpmodels.contract.derivation.affine import affine_of
+from dpmodels.contract.derivation.nested import in_names
 from dpmodels.contract.derivation.terms import is_reckoned, may_have_mean
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.workload import FEWEST_JOINT, MOST_JOINT
 from dpmodels.plural import listed
 
 NO_MEAN = (
-    "of {names} a report states no mean, since it follows neither from one column nor from two that are counted "
-    "together, or needs to know each value of a number that is counted in ranges: where a study asks for it, have it "
-    "counted beside, as `{name}_counted: {{type: number, min: LEAST, max: MOST, computed: {name}, keep: drop}}`, whose "
-    "means, by groups too, the release then tells (docs/columns-that-depend.md#a-column-for-figures-alone)"
+    "of {names} a report states no mean: where a study asks for it, count it beside, as `{name}_counted: {{computed: "
+    "{name}, keep: drop, ...}}`{joint} (docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
-OR_JOINT = (
-    "; or, of {name}, name all its columns in `workload`, as `{{columns: [{columns}], joint: true}}`: then a report "
-    "states its mean, and `nacre means` that by these columns too"
-)
+OR_JOINT = ", or all that {name} follows from in one `joint` table"
 BY_ITS_COLUMNS = (
     "of {name} the `joint` table of {columns} tells the mean: a report states that of all rows, and "
     "`nacre means RUN {name} --by {by}` that by each of these columns"
@@ -42,7 +38,7 @@ def of_products(columns: Mapping[str, Any], target: str | None, joint: Sequence[
     """
     formulas = {name: one.formula for name, one in columns.items() if isinstance(one, Derived) and one.formula}
     numbers = {name: text for name, text in formulas.items() if moment_of(text, columns) is None}
-    unknown = [name for name, text in numbers.items() if affine_of(text) is None]
+    unknown = [name for name, text in numbers.items() if affine_of(text) is None and not _is_multiple(name, columns)]
     names = [
         name for name in unknown if not may_have_mean(numbers[name], columns, target) and not copy_of(name, columns)
     ]
@@ -54,8 +50,17 @@ def of_products(columns: Mapping[str, Any], target: str | None, joint: Sequence[
         return told
     few = [one for one in rest if one in reckoned and target not in operands[one]]
     few = [one for one in few if FEWEST_JOINT <= len(operands[one]) <= MOST_JOINT]
-    more = OR_JOINT.format(name=few[0], columns=", ".join(operands[few[0]])) if few else ""
-    return [NO_MEAN.format(names=listed(rest, "and"), name=rest[0]) + more, *told]
+    more = OR_JOINT.format(name=few[0]) if few else ""
+    return [NO_MEAN.format(names=listed(rest, "and"), name=rest[0], joint=more), *told]
+
+
+def _is_multiple(name: str, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a derived number is a fixed multiple of a derived one in whose place a column is counted.
+
+    A constant may be added to it: its mean follows from the other's.
+    """
+    written = affine_of(str(in_names(name, columns).formula))
+    return written is not None and len(written.slopes) == 1 and bool(copy_of(next(iter(written.slopes)), columns))
 
 
 def _of_joint(name: str, operands: Sequence[str], table: Sequence[str], columns: Mapping[str, Any]) -> str:

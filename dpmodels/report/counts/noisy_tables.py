@@ -19,6 +19,7 @@ from dpmodels.contract.formula import names_in
 from dpmodels.errors import Unsuitable, near
 from dpmodels.methods.parts.marginals import Marginals, NoisyTable
 from dpmodels.methods.registry import create, of_kind
+from dpmodels.plural import listed
 from dpmodels.releases.release import Release
 from dpmodels.report.counts.cell_values import CellValues
 from dpmodels.report.counts.likely import Side, likely, side_of, spread
@@ -32,13 +33,14 @@ classes of the target."""
 LEAST_ROWS, MOST_EACH = 2**16, 3
 """Rows of tables that are written at once, at least; and tables of the least noise, and of the most cells, by which a
 mean is tried."""
+MOST_NAMED = 4  # columns that a refusal lists
 TOGETHER = (
     "a call of `marginals` without columns lists its tables, and the next release counts three columns together that "
     "an entry of `workload` names with `joint: true`"
 )
 NOT_BESIDE = (
-    "the release counts {together} in no table together, which the mean of `{formula}` follows from: of the synthetic "
-    "rows it has no known error; for the next release have it counted beside "
+    "{what} follows from {operands}, which the release counts in no table together{groups}: of the synthetic rows its "
+    "mean has no known error; for the next release have it counted beside "
     "(docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 
@@ -124,6 +126,7 @@ class Counted:
         groups: Collection[str],
         formula: str = "",
         of: tuple[str, NoisyTable] | None = None,
+        column: str = "",
     ) -> Cells:
         """Return the cells of columns, with what a formula gives in them.
 
@@ -132,6 +135,7 @@ class Counted:
             groups: those of them whose cells stay as they are; of all other columns the ends of long tails are joined.
             formula: of columns that are counted together with these; empty for none.
             of: the table of these columns, one of ``tables``; by default that of the least noise.
+            column: that the formula is of, or is a term of, which a refusal names.
 
         Raises:
             Unsuitable: the columns are not counted together, or their cells tell too little.
@@ -143,7 +147,7 @@ class Counted:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
         every = self._bases(names, formula)
         kept = {follows[name].operands[0] if name in follows else name for name in groups}
-        kind, table = of or self._table(every, formula)
+        kind, table = of or self._table(every, self._following(column, groups) if formula else "")
         table = tails_joined(self.rules.cleared(table), {*every} - kept, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
@@ -251,15 +255,21 @@ class Counted:
         _check_once(names)
         return self._rows(*self._table(names))
 
-    def _table(self, names: Sequence[str], formula: str = "") -> tuple[str, NoisyTable]:
+    def _following(self, column: str, groups: Collection[str]) -> str:
+        """Say that a derived column follows from others that no table counts together, or not with those of groups."""
+        operands = list(getattr(self.columns.get(column), "operands", ()))
+        few = len(operands) <= MOST_NAMED
+        words = listed(operands, "and") if few else f"{len(operands)} columns"
+        beside = f" with {listed(list(groups), 'and')}" if groups else ""
+        return NOT_BESIDE.format(what=column, operands=words, groups=beside)
+
+    def _table(self, names: Sequence[str], refusal: str = "") -> tuple[str, NoisyTable]:
         for name in names:
             if name not in self._counted:
                 raise Unsuitable(_uncounted(name, self._counted, self.contract))
         if (best := self.over(names)) is None:
             together = " and ".join(names)
-            if formula:
-                raise Unsuitable(NOT_BESIDE.format(together=together, formula=formula))
-            raise Unsuitable(f"the release counts {together} in no table together; {TOGETHER}")
+            raise Unsuitable(refusal or f"the release counts {together} in no table together; {TOGETHER}")
         return best
 
     @cached_property

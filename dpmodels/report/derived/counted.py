@@ -25,7 +25,7 @@ from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone
 from dpmodels.contract.derivation.tariff import is_placed
 from dpmodels.contract.derivation.terms import has_kink, needs_values
-from dpmodels.contract.formula import moment_of, names_in, reckon
+from dpmodels.contract.formula import in_short, moment_of, names_in, reckon
 from dpmodels.errors import Unsuitable
 from dpmodels.groups_in_words import EDGES, grouped
 from dpmodels.methods.parts.marginals import NoisyTable
@@ -161,12 +161,12 @@ def moments_of(formula: str, table: NoisyTable, values: CellValues, columns: Map
         Unsuitable: it is a date, it tells apart what ranges do not, or a cell has nulls among values.
     """
     if moment_of(formula, columns):
-        raise Unsuitable(f"`{formula}` is a date: ask for the columns that it follows from")
+        raise Unsuitable(f"`{in_short(formula)}` is a date: ask for the columns that it follows from")
     axes = {name: table.names.index(name) for name in names_in(formula)}
     points = {name: values_in(name, table.cells_of[axis], values) for name, axis in axes.items()}
     for name in needs_values(formula):
         if not points[name].are_exact:
-            raise Unsuitable(RANGES.format(name=name, formula=f"`{formula}`"))
+            raise Unsuitable(RANGES.format(name=name, formula=f"`{in_short(formula)}`"))
     order = sorted(axes, key=axes.__getitem__)
     given, weight = _given(formula, order, [(points[name].values, points[name].weights) for name in order], columns)
     known = np.where(weight > 0, given, 0.0)

@@ -141,7 +141,7 @@ def _beside(
 ) -> tuple[pa.Table, dict[str, Whole]]:
     """Lay the cells of groups out beside a column, or beside what a term of its formula gives."""
     names = [*groups, column]
-    cells = counted.cells(groups if term else names, groups, term, of)
+    cells = counted.cells(groups if term else names, groups, term, of, column)
     columns = _columns(cells.counts, names)
     for name, labels in cells.groups.items():
         columns[name] = pa.array(labels, pa.string()).dictionary_encode()
