@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
-MOST_MOVED = 3.0
-"""Standard errors by which a mean of a group may move, at most, for all groups to make up the mean of all rows."""
 ROUNDING, EXACT = 1e-9, 1e-4
 """Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
 
@@ -158,9 +156,7 @@ def reconciled(
     if any(one.is_exact for _, one in known.values()):
         both = zip(of_all, known.values(), strict=True)
         held = [(row, mean, error * (not one.is_exact)) for (row, mean, error), (_, one) in both]
-        closer, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
-        if (np.abs(of @ (closer - means)) <= MOST_MOVED * errors + EXACT * np.abs(of @ means).max()).all():
-            means = closer
+        means, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
     return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
 
 
