@@ -15,7 +15,7 @@ from dpmodels.contract.derivation.polynomial import polynomial_of
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_derived import _are_shares
 from dpmodels.hand_off.columns.check_groups import are_means
-from dpmodels.hand_off.columns.check_sums import add_up
+from dpmodels.hand_off.columns.check_sums import add_up, are_wholes
 from dpmodels.hand_off.columns.fixed import may_be_sure
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.methods.registry import create
@@ -24,7 +24,7 @@ from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import Measured, Term
 from dpmodels.report.groups.reconciled import MeanOfAll, reconciled, related
-from dpmodels.report.groups.wholes import agreeing
+from dpmodels.report.groups.wholes import agreeing, of_all_tables
 from tests.kit.reports import facts_of
 
 SCHEMA, _ = parse("""
@@ -272,6 +272,33 @@ def test_a_report_states_exact_means_where_rules_say_them_and_sums_of_its_parts(
     groups = by["gross", "contract"].values()
     whole = sum(one["share"] * one["released"] for one in groups)
     assert whole == pytest.approx(means["gross_counted"]["estimate"], abs=means["gross_counted"]["expected_error"])
+
+
+def test_groups_of_all_tables_make_up_one_mean_of_all_rows_that_is_told_best(facts: dict[str, Any]) -> None:
+    stated = {one["name"]: one["mean"]["estimate"] for one in (*facts["columns"], *facts["derived"]) if "mean" in one}
+    wholes, sums = facts["wholes"], list[float]()
+    assert {"rate", "base", "gross", "gross_counted"} <= {*wholes} and are_wholes(facts)
+    assert all(stated[name] == mean and error > 0 for name, (mean, error) in wholes.items())
+    for one in facts["groups"]:
+        if one["column"] in wholes and all(group["released"] is not None for group in one["groups"]):
+            made_up = sum(group["share"] * group["released"] for group in one["groups"])
+            sums.append(abs(made_up / wholes[one["column"]][0] - 1))
+    assert len(sums) > 3 and np.median(sums) < 0.005  # a mean beyond all its cells is set to the nearest of them
+    parts = stated["base"] + stated["paid"] + stated["bonus"]
+    assert parts == pytest.approx(stated["gross"], rel=0.05)
+    for forged in ([stated["rate"] * 1.01, 1.0], [stated["rate"], 0.0], [stated["rate"], True], [stated["rate"]]):
+        assert not are_wholes({**facts, "wholes": {**wholes, "rate": forged}})
+
+
+def test_of_several_tables_the_one_with_the_least_error_tells_a_mean_of_all_rows() -> None:
+    alone, term = {"a": MeanOfAll(10.0, 3.0), "b": MeanOfAll(5.0, 0.1)}, _term([4.0, 9, 16], [0.3] * 3, [2.0, 1.0, 1.0])
+    by = {"x": Measured(term, [("", term)], is_dated=False), "date": Measured(term, [("", term)], is_dated=True)}
+    told = of_all_tables(
+        alone, [("a", "x"), ("a", "date"), ("a", "none"), ("b", "x"), ("c", "x")], lambda _, one: by.get(one)
+    )
+    assert told["a"].mean == 8.25 and told["a"].is_exact and told["b"][:2] == (5.0, 0.1) and {*told} == {"a", "b"}
+    unknown = _term([4.0, float("nan"), 16], [0.3] * 3, [2.0, 1.0, 1.0])
+    assert of_all_tables(alone, [("a", "x")], lambda *_: Measured(unknown, [("", unknown)], is_dated=False)) == {}
 
 
 def test_verify_refuses_means_that_no_row_could_have_by_the_rules(facts: dict[str, Any]) -> None:
