@@ -38,6 +38,8 @@ WIDE = "its interval spans the means of all counted ranges: name both columns in
 LARGER = "its error exceeds the mean itself"
 ROUGH = 0.2
 """Part of a mean that its interval reaches either way, at most, for it to be relied on whatever other groups have."""
+ROUNDING = 1e-6
+"""Part of the largest value by which rounding may put a mean beyond all values that is one of them."""
 UNKNOWN = (DROWNED, BEYOND)
 REASONS = (DROWNED, BEYOND, WIDE, LARGER, DOUBTED, ALIKE)
 """Why a mean of a group is not to be taken at face value."""
@@ -281,7 +283,7 @@ def judged(term: Term, is_dated: bool = False) -> "pd.DataFrame":
 def _moved_in(mean: "pd.Series[float]", half: "pd.Series[float]", values: "pd.Series[float]") -> "pd.Series[float]":
     """Set a mean that is beyond all values to the nearest of them, where its interval reaches so far."""
     nearest = mean.clip(values.min(), values.max())
-    return nearest.where((mean - nearest).abs() <= half, mean)
+    return nearest.where((mean - nearest).abs() <= half + ROUNDING * max(float(values.abs().max()), 1.0), mean)
 
 
 def _reasons(
