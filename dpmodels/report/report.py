@@ -27,6 +27,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.release import Release
 from dpmodels.report.axis import axis_of
 from dpmodels.report.bins import Bins, CellTally, group_labels
+from dpmodels.report.counts.likely import Side
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.derived.places import helper_places
 from dpmodels.report.derived.shares import derived_facts
@@ -110,7 +111,7 @@ def _of_columns(
     together = _pairs(marginals, overview, pairs, named, _ruled(line, columns, gate))
     asked, tables = _asked(line.contract, overview), _by_groups(release, first, together)
     wholes = means_of_all(*tables, {"columns": columns, "pairs": together, **asked}) if tables else {}
-    columns = _columns(line, marginals, tally, wholes) if wholes else columns
+    columns = _columns(line, marginals, tally, wholes, tables[0]) if tables else columns
     further = _derived(release, tally, first, columns, pairs if together else {}, wholes) | asked
     further |= _together(wholes, [*columns, *further.get("derived", ())])
     facts = {"columns": columns, **further, "pairs": together, **_rates(overview, measured, summed, release)}
@@ -131,16 +132,32 @@ def _together(wholes: Mapping[str, MeanOfAll], columns: Sequence[Mapping[str, An
 
 
 def _columns(
-    line: Line, marginals: Marginals | None, tally: CellTally, wholes: Mapping[str, MeanOfAll] = MappingProxyType({})
+    line: Line,
+    marginals: Marginals | None,
+    tally: CellTally,
+    wholes: Mapping[str, MeanOfAll] = MappingProxyType({}),
+    counted: Counted | None = None,
 ) -> list[dict[str, Any]]:
-    """Describe every column that was measured, in the order of the schema."""
+    """Describe every column that was measured, in the order of the schema.
+
+    Those of ``wholes`` have the mean that all tables tell; categories that ``counted`` tells better have these shares.
+    """
     described = list[dict[str, Any]]()
     for (name, column), cells in zip(tally.codec.columns.items(), tally.cells, strict=True):
         shares = cells / max(tally.rows, 1)
         known = wholes[name].mean if name in wholes else None
         facts = column_facts(name, column, shares, marginals, line.measurement, tally.mean(name), known)
+        if counted and marginals and not isinstance(column, Continuous) and (rows := counted.rows_of(name)):
+            facts |= _shares(Bins.of(column), rows, marginals.records)
+            facts |= {"shares_within": shares_within(facts)}
         described.append(table_of_column(line.contract, name) | with_cut(facts, column, line))
     return described
+
+
+def _shares(bins: Bins, rows: Side, records: float) -> dict[str, list[float]]:
+    """State the shares of categories, and their noise, as all tables tell them."""
+    noise = np.sqrt(bins.join(rows.variances)) / records
+    return {"released": _round(bins.join(rows.rows) / records), "released_stddev": _round(noise)}
 
 
 def _deciding(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ ROUNDED_SHARE = 2e-6
 """By how much a share of a pair may be off by its rounding."""
 MOST_OFF = 8
 """Standard deviations by which noise may put a sum off."""
-LEAST_NOISE = 0.25
+LEAST_NOISE = 0.1
 """Part of the least noise that a report names which a count of what a rate is of has at least: 0.6 in what was made."""
 SHARE_OFF = 6
 """Standard deviations of its noise by which the share of a group may be off what the column alone says of it."""

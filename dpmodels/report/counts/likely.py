@@ -46,7 +46,7 @@ def side_of(table: NoisyTable, one: NoisyTable, records: float, are_exact: bool)
     Args:
         table: of the column and others.
         one: of the column alone.
-        records: what they add up to.
+        records: what they are scaled to add up to, so that they have the shares that are listed.
         are_exact: whether the table is held to them.
     """
     axis, (fine,) = table.names.index(one.names[0]), one.cells_of
@@ -57,8 +57,8 @@ def side_of(table: NoisyTable, one: NoisyTable, records: float, are_exact: bool)
         return None
     noise: Floats = np.broadcast_to(np.square(one.stddev), one.counts.shape)
     counts, variances = (np.bincount(place, each, size).astype(np.float64) for each in (one.counts, noise))
-    shift = _shifts(counts[None], variances[None], np.array([records]), np.zeros(1))
-    return Side(np.maximum(counts + shift * variances, 0.0), variances, are_exact)
+    rows = np.maximum(counts, 0.0)
+    return Side(rows * records / max(float(rows.sum()), 1e-300), variances, are_exact)
 
 
 def spread(side: Floats, axis: int, table: NoisyTable) -> Floats:

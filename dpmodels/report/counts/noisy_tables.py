@@ -168,6 +168,12 @@ class Counted:
         cleared = self.rules.cleared(table)
         return likely(cleared, self._sides(cleared))
 
+    def rows_of(self, name: str) -> Side | None:
+        """Return how many rows each category of a column has; None where some are counted together, or none are."""
+        one = self.over([name])
+        is_whole = one is not None and one[1].counts.size == self.values.columns[name].size
+        return side_of(one[1], one[1], self.records, are_exact=True) if one and is_whole else None
+
     def _sides(self, table: NoisyTable) -> dict[int, Side]:
         """Return how many rows each cell of the columns of a table has, by axis.
 
