@@ -313,11 +313,11 @@ def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -
     statement, page = text_of(render_statement(card)), text_of(render_card(card))
     assert "15 of 20 have an answer of their own" not in statement  # one more is blank
     assert (
-        "14 of 20 have an answer of their own, by its form; 2 in words of these; 2 say none, nobody, no reason, no"
+        "14 of 20 have an answer, by its form; 2 in the words of another; 2 say none, nobody, no reason, no"
         in statement
     )
     assert (
-        "Of 20 questions 14 have an answer of their own, by its form; 2 may be answered in words of these" in page
+        "Of 20 questions 14 have an answer, by its form; 2 may be answered in the words of another" in page
         and "2 are blank" in page
         and "2 are" in statement
     )
@@ -583,7 +583,7 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
     words = (
-        "13 of 20 have an answer of their own, by its form; 1 in words of these; 4 say none, nobody, no reason, no day "
+        "13 of 20 have an answer, by its form; 1 in the words of another; 4 say none, nobody, no reason, no day "
         "or no article; 2 are blank; "
     )
     assert whole["operator's words"] == f"{words}nobody checked them"
@@ -595,8 +595,7 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     card["given"], card["accounts"] = {}, []
     nothing = tiles(card)
     assert (
-        nothing["operator's words"]
-        == "0 of 20 have an answer of their own, by its form; 20 are blank; nobody checked them"
+        nothing["operator's words"] == "0 of 20 have an answer, by its form; 20 are blank; nobody checked them"
         and nothing["budget spent"] == "not known here"
     )
     card["hand_off"]["approved"] = None

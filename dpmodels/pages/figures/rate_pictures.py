@@ -19,7 +19,7 @@ from dpmodels.pages.figures.rates import (
     class_share,
     part_off,
     parts_of_rates,
-    whole_rate,
+    released_rate,
     with_rows,
 )
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
@@ -55,7 +55,7 @@ def rate_figures(facts: Facts) -> Rates | None:
     rates = facts.get("rates")
     if not rates:
         return None
-    columns, whole = facts["columns"], whole_rate(facts)
+    columns, whole = facts["columns"], released_rate(rates)
     end = _common_end(rates["columns"], whole)
     records, every = float(facts.get("released_records") or 0), relations(facts)
     related = {pair for pair, one in every.items() if one.by_rule and rates["target"] in pair}
@@ -76,10 +76,11 @@ def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
     columns, figures, ruled = facts["columns"], dict[tuple[int, int], Figure](), ruled_pairs(facts)
     every, likely = relations(facts), likely_relations(facts)
     for rates in facts.get("asked_rates", ()):
-        name, whole = columns[rates["target"]]["name"], class_share(facts, rates, of_values=True)
+        name, line = columns[rates["target"]]["name"], released_rate(rates)
+        whole = class_share(facts, rates, of_values=True)
         for one in rates["columns"]:
             two = min(rates["target"], one["column"]), max(rates["target"], one["column"])
-            drawn = _rate(columns[one["column"]], one, (whole, _end(one, whole)), two in ruled)
+            drawn = _rate(columns[one["column"]], one, (line, _end(one, line)), two in ruled)
             is_seen = (relation := every.get(two)) is None or relation.is_seen or two in likely
             figures[rates["target"], one["column"]] = replace(
                 drawn,

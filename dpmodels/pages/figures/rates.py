@@ -66,6 +66,13 @@ def whole_rate(report: Facts) -> float:
     return class_share(report, report["rates"])
 
 
+def released_rate(rates: Facts) -> float:
+    """Return the rate of all rows that those of the groups of a column make up, as released."""
+    first = rates["columns"][0]
+    made_up = sum(share * rate for share, rate in zip(first["share"], first["released"], strict=True))
+    return float(made_up / (sum(first["share"]) or 1.0))
+
+
 def class_share(report: Facts, rates: Facts, of_values: bool = False) -> float:
     """Return how many of all synthetic rows, or of those that are not null, have the class that rates are of."""
     target = report["columns"][rates["target"]]

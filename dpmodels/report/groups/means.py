@@ -163,8 +163,10 @@ def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -
     if "mean" in groups and _is_numeric(groups["mean"]):
         groups["mean"] = groups["mean"].clip(*_ends(column, columns))
     if is_doubted(facts, column, columns):
-        is_exact = groups["within"] == groups["within"] * 0  # whatever noise leaves open of others
-        groups["reason"] = groups["reason"].where((groups["reason"] != "") | is_exact, DOUBTED)
+        is_free = groups["reason"] == ""
+        if "within" in groups:  # a mean that a rule fixes is exact, whatever noise leaves open of others
+            is_free &= groups["within"] != groups["within"] * 0
+        groups["reason"] = groups["reason"].mask(is_free, DOUBTED)
     return groups
 
 
