@@ -196,10 +196,18 @@ def _height(note: str) -> str:
 
 
 def _all_of(column: Facts) -> tuple[tuple[str, ...], ...]:
-    """Return the numbers of all categories of a column, of which few are drawn, up to ``LISTED``; the largest first."""
+    """Return the numbers of all categories of a column, of which few are drawn, up to ``LISTED``; the largest first.
+
+    Released ones have two standard deviations of their noise beside them, as elsewhere.
+    """
     order = sorted(range(len(column["labels"])), key=lambda index: -column["synthetic"][index])[:LISTED]
-    keys = [key for key in ("released", "released_stddev", "synthetic") if key in column]
-    return tuple((column["labels"][index], *(percent(column[key][index]) for key in keys)) for index in order)
+    keys = {
+        key: 1 + (key == "released_stddev") for key in ("released", "released_stddev", "synthetic") if key in column
+    }
+    return tuple(
+        (column["labels"][index], *(percent(times * column[key][index]) for key, times in keys.items()))
+        for index in order
+    )
 
 
 def _share(column: Facts, index: int) -> str:

@@ -87,7 +87,7 @@ def unmoved(report: Json) -> None:
 
 
 def surer(report: Json) -> None:
-    report["columns"][2]["released_stddev"] = [one / 30 for one in report["columns"][2]["released_stddev"]]
+    report["columns"][2]["released_stddev"] = [one / 100 for one in report["columns"][2]["released_stddev"]]
 
 
 def without_a_pair(report: Json) -> None:

@@ -276,6 +276,7 @@ def test_the_numbers_of_a_column_have_every_category_also_those_that_are_not_dra
     facts = {"name": "x", "type": "categorical", "labels": names, "values": 30, "ordered": False, "synthetic": share}
     figure = column_figure(facts | {"released": share, "released_stddev": [0.01] * 30})
     assert [row[0] for row in figure.rows] == names and len(figure.header) == len(figure.rows[0])
+    assert figure.rows[0][1:] == ("3.33\N{NO-BREAK SPACE}%", "2\N{NO-BREAK SPACE}%", "3.33\N{NO-BREAK SPACE}%")
     assert figure.foot == "23 of 30 categories are one bar"
     assert "23 others together" in figure.svg and figure.svg.count('class="bar rest"') == 1
     assert figure.brief == "7 of 30, c0: 3.33\N{NO-BREAK SPACE}%" and figure.small.count("M") == 2 * 8
