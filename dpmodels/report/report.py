@@ -148,16 +148,18 @@ def _columns(
         known = wholes[name].mean if name in wholes else None
         facts = column_facts(name, column, shares, marginals, line.measurement, tally.mean(name), known)
         if counted and marginals and not isinstance(column, Continuous) and (rows := counted.rows_of(name)):
-            facts |= _shares(Bins.of(column), rows, marginals.records)
+            facts |= _shares(column, rows, marginals.records)
             facts |= {"shares_within": shares_within(facts)}
         described.append(table_of_column(line.contract, name) | with_cut(facts, column, line))
     return described
 
 
-def _shares(bins: Bins, rows: Side, records: float) -> dict[str, list[float]]:
-    """State the shares of categories, and their noise, as all tables tell them."""
-    noise = np.sqrt(bins.join(rows.variances)) / records
-    return {"released": _round(bins.join(rows.rows) / records), "released_stddev": _round(noise)}
+def _shares(column: Modelled, rows: Side, records: float) -> dict[str, Any]:
+    """State the shares of categories, their noise and the largest of them, as all tables tell them."""
+    bins = Bins.of(column)
+    shares, noise = bins.join(rows.rows) / records, np.sqrt(bins.join(rows.variances)) / records
+    largest = largest_cell(column, rows.rows, records)
+    return {"released": _round(shares), "released_stddev": _round(noise), "largest_cell": largest}
 
 
 def _deciding(line: Line, fit: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
