@@ -198,8 +198,8 @@ def test_a_hand_off_is_verified_without_the_ledger(own: Path) -> None:
     assert code == 0 and "by the key you named" in out
     assert "compare it" in verify_hand_off(own / "out").signature
     _, other = write_key(own / "other.pem")
-    code, _, err = run_cli("verify", own / "out", "--public-key", other)
-    assert code == 1 and "the key you named is not the one that signed" in err
+    code, said, _ = run_cli("verify", own / "out", "--public-key", other)
+    assert code == 1 and "WRONG KEY: the key you named with --public-key is not the one that signed" in said
     (own / "out" / "manifest.sig").unlink()
     assert verify_hand_off(own / "out").faults == [] and "nobody" in verify_hand_off(own / "out").signature
     assert verify_hand_off(own / "out", own / "officer.pub").faults == ["the manifest is not signed"]
