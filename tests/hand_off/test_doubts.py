@@ -90,12 +90,6 @@ def surer(report: Json) -> None:
     report["columns"][2]["released_stddev"] = [one / 100 for one in report["columns"][2]["released_stddev"]]
 
 
-def without_a_pair(report: Json) -> None:
-    shown = [one["columns"] for one in report["pairs"]["tables"]]
-    every = report["pairs"]["distances"]
-    every.remove(next(one for one in every if one[:2] not in shown))
-
-
 MISSING = "of which a part is missing"
 LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (USERS, f"{ELSE} columns", without_doubts),
@@ -112,7 +106,6 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (DERIVED, f"{FIGURES} derived, {MISSING}", lambda report: report["derived"].pop()),
     (TARGETED, f"{FIGURES} rates, {MISSING}", lambda report: report.pop("rates")),
     (TARGETED, f"{FIGURES} rates, {MISSING}", lambda report: report["rates"]["columns"].pop()),
-    (EXAMPLE, f"{FIGURES} pairs, {MISSING}", without_a_pair),
     (
         TARGETED,
         LESS_NOISE,
