@@ -290,6 +290,15 @@ def test_groups_of_all_tables_make_up_one_mean_of_all_rows_that_is_told_best(fac
         assert not are_wholes({**facts, "wholes": {**wholes, "rate": forged}})
 
 
+def test_rates_of_the_target_by_every_column_make_up_the_share_that_is_stated_of_it() -> None:
+    targeted = Schema.model_validate({**SCHEMA.model_dump(mode="json", exclude_unset=True), "target": "grade"})
+    facts = facts_of(create("nacre", {}, {}), make_pay(0), make_pay(1), targeted)
+    rates, grade = facts["rates"], next(one for one in facts["columns"] if one["name"] == "grade")
+    whole = [sum(a * b for a, b in zip(one["share"], one["released"], strict=True)) for one in rates["columns"]]
+    stated = grade["released"][grade["labels"].index(rates["class"])]
+    assert len(whole) > 3 and whole == pytest.approx([stated] * len(whole), abs=1e-4)
+
+
 def test_of_several_tables_the_one_with_the_least_error_tells_a_mean_of_all_rows() -> None:
     alone, term = {"a": MeanOfAll(10.0, 3.0), "b": MeanOfAll(5.0, 0.1)}, _term([4.0, 9, 16], [0.3] * 3, [2.0, 1.0, 1.0])
     by = {"x": Measured(term, [("", term)], is_dated=False), "date": Measured(term, [("", term)], is_dated=True)}
