@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import nnls
 
 from dpmodels.authoring.lint import parse
-from dpmodels.contract.derivation.polynomial import polynomial_of
+from dpmodels.contract.derivation.polynomial import moved_by_rounding, polynomial_of
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
 from dpmodels.methods.parts.marginals import NoisyTable
@@ -96,5 +96,8 @@ columns:
     assert len(polynomial_of("round(cost * 100) / 100 * size")) == 1  # nobody knows how far that moves
     assert ("cost",) not in polynomial_of("round(cost * 100) / 100 * size")
     assert ("cost",) not in polynomial_of("round(cost * 100) / 100 * {'a': 1, 'b': 101}[size]")
+    assert moved_by_rounding("round(cost * 100) / 100 * 50 - 1") == pytest.approx(0.25)
+    assert moved_by_rounding("round(round(cost * 100) / 100 * 50) / 100") == pytest.approx(0.0075)
+    assert moved_by_rounding("round(cost * 100) / 100 * size") == moved_by_rounding("cost * size") == 0
     full = schema.columns["contract"].model_copy(update={"values": ("full",)})
     assert reach(contract, schema.columns) == (50, 100) and reach(contract, {"contract": full}) == (100, 100)

@@ -30,6 +30,11 @@ def polynomial_of(formula: str) -> Polynomial:
     return _without_zeros(_written_out(parsed(formula)))
 
 
+def moved_by_rounding(formula: str) -> float:
+    """Return by how much what a formula without faults gives may differ from what it is written out as."""
+    return _moved(parsed(formula), 1.0)
+
+
 def settled(polynomial: Polynomial, values: Mapping[str, float]) -> Polynomial:
     """Set columns to values, and add up what is then alike."""
     products = Polynomial()
@@ -79,6 +84,20 @@ def _written_out(node: ast.expr, times: float = 1.0) -> Polynomial:
         if whole is not None and len(whole) <= MOST_PRODUCTS:
             return whole
     return {(ast.unparse(node),): 1.0}
+
+
+def _moved(node: ast.expr, times: float) -> float:
+    """Return by how much rounding that is left out may move a part which is multiplied with ``times`` at most."""
+    if constant_of(node) is not None:
+        return 0.0
+    if isinstance(node, ast.UnaryOp):
+        return _moved(node.operand, times)
+    if isinstance(node, ast.BinOp) and (rounded := _rounded(node)) is not None:
+        inner, unit = rounded
+        return times / unit / 2 + _moved(inner, times) if times <= unit else 0.0
+    if isinstance(node, ast.BinOp):
+        return sum(_moved(one, times * most) for one, most in _sides(node))
+    return 0.0
 
 
 def _sides(node: ast.BinOp) -> list[tuple[ast.expr, float]]:

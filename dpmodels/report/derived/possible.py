@@ -18,7 +18,7 @@ from dpmodels.arrays import Floats, Mask, Whole
 from dpmodels.contract.columns import Continuous, Derived, Discrete, Integer, Modelled, Number
 from dpmodels.contract.conditions import Condition, cell_shares
 from dpmodels.contract.constraints import Constraint
-from dpmodels.contract.derivation.polynomial import polynomial_of, reach_of, settled
+from dpmodels.contract.derivation.polynomial import moved_by_rounding, polynomial_of, reach_of, settled
 from dpmodels.contract.derivation.reach import Ends, reach
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.implications import Implication
@@ -81,6 +81,8 @@ class Rules:
         columns = {**self.columns, **known}
         low, high = reach(formula, columns)
         least, most = reach_of(settled(polynomial_of(formula), _fixed(known)), columns)
+        off = moved_by_rounding(formula)
+        least, most = least - off, most + off
         return (max(low, least), min(high, most)) if max(low, least) <= min(high, most) else (low, high)
 
     def is_settled(self, formula: str, name: str, inside: Mask) -> bool:
