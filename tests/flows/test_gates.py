@@ -194,7 +194,7 @@ def test_a_report_is_laid_out_again_from_its_facts(hand_off, tmp_path):
     assert code == 0, out + err
     whole = (hand_off / "report.html").read_text()
     alone = re.sub(r'<section id="officer">.*?</section>', "", whole, flags=re.DOTALL)  # which links pages beside it
-    alone = alone.replace('<li><a href="#officer">Officer</a></li>', "")
+    alone = alone.replace('<li><a href="#officer">For an officer</a></li>', "")
     alone = re.sub(
         r"<p[^>]*>These files may be sent and used once an officer signed.*?</p>", "", alone, flags=re.DOTALL
     )
