@@ -114,6 +114,14 @@ class Moments(Embedding):
         """Return the same of the counts of pairs of cells that ``unpack`` returns."""
         return self.table_stddevs
 
+    @property
+    def count_variances(self) -> dict[tuple[bool, bool], tuple[Floats, Floats]]:
+        """Return the squares of ``count_stddevs`` as parts of independent noise; none where all counts have their own.
+
+        Each adds up to nothing over those of the two columns that its key names, and is the same along the other one.
+        """
+        return {}
+
     def group_covariance(self, first: int, second: int, cells: tuple[Counts, Counts]) -> Floats:
         """Return what noise of one step makes of the counts of two columns in groups of cells, of all classes.
 

@@ -121,12 +121,23 @@ class Products(Moments):
         A count is (n_ij + b m_i + c m_j + b c p) / 4 with the signs b and c of the halves, the sums m of h, the sum p
         of the product, and the records n_ij, the mean of what both columns count. Shapes: [F, F] both.
         """
-        cells = np.array(self.partition.sizes) * self.partition.classes / self.one_way**2
-        margins = (cells[:, None] + cells) * (1 + 1 / 4)
-        product = np.zeros_like(margins)
-        product[self.pairs] = 1.0 / self.scales.astype(np.float64) ** 2
-        stddevs: Floats = np.sqrt(margins + product + product.T) / 4
+        stddevs: Floats = np.sqrt(np.sum([one for one, _ in self.count_variances.values()], axis=0))
         return stddevs, stddevs
+
+    @property
+    def count_variances(self) -> dict[tuple[bool, bool], tuple[Floats, Floats]]:
+        cells = np.array(self.partition.sizes) * self.partition.classes / self.one_way**2
+        product = np.zeros((len(cells), len(cells)))
+        product[self.pairs] = 1.0 / self.scales.astype(np.float64) ** 2
+        first = np.broadcast_to(cells[:, None], product.shape)
+        records = (first + first.T) / 4
+        parts = {
+            (True, False): first,
+            (False, True): first.T,
+            (False, False): records,
+            (True, True): product + product.T,
+        }
+        return {over: (one / 16, one / 16) for over, one in parts.items()}
 
     def coordinates(self) -> dict[str, Any]:
         """Name every coordinate: class and cell, or no class and the uppermost cells of the two columns."""

@@ -194,10 +194,21 @@ class Residuals(Moments):
     @property
     def count_stddevs(self) -> tuple[Floats, Floats]:
         """Return the standard deviations of the counts that ``unpack`` returns: centered noise and that of margins."""
+        of_class, of_sum = zip(*self.count_variances.values(), strict=True)
+        return np.sqrt(np.sum(of_class, axis=0)), np.sqrt(np.sum(of_sum, axis=0))
+
+    @property
+    def count_variances(self) -> dict[tuple[bool, bool], tuple[Floats, Floats]]:
         m, k, left = self.column_sizes[:, None], self.column_sizes, 1 - 1 / self.column_sizes
-        margins = (left[:, None] / k**2 + left / m**2 + 1 / (m * k * (m + k))) / self.one_way**2
-        class_variance, shared_variance = (np.outer(left, left) * each**2 for each in self.table_stddevs)
-        return np.sqrt(class_variance + margins), np.sqrt(shared_variance + self.partition.classes * margins)
+        of_margins = {
+            (True, False): left[:, None] / k**2,
+            (False, True): left / m**2,
+            (False, False): 1 / (m * k * (m + k)),
+        }
+        margins = {over: one / self.one_way**2 for over, one in of_margins.items()}
+        of_class, of_sum = (np.outer(left, left) * each**2 for each in self.table_stddevs)
+        parts = {over: (one, self.partition.classes * one) for over, one in margins.items()}
+        return {**parts, (True, True): (of_class, of_sum)}
 
     def group_covariance(self, first: int, second: int, cells: tuple[Counts, Counts]) -> Floats:
         sizes = [float(one.sum()) for one in cells]

@@ -29,10 +29,13 @@ def test_independent_noise_adds_up_over_whatever_is_left_out() -> None:
 
 
 def test_noise_that_classes_share_is_taken_as_it_is_known() -> None:
-    of_classes = table(class_total_stddev=5.0)
+    parts = {frozenset(): 1.0, frozenset({"age", "ward"}): 4.0, frozenset(NAMES): 4.0}
+    of_classes = table(by_class=True, variances=parts)
     pair = of_classes.over(("age", "ward"))
-    assert (pair.counts == COUNTS.sum(axis=0)).all() and pair.stddev == 5
+    assert (pair.counts == COUNTS.sum(axis=0)).all() and np.allclose(pair.stddev, np.sqrt(2 * 2 * 5))
     assert of_classes.over(("sick", "age")) is None and of_classes.over(("age",)) is None
+    own = table(by_class=True).over(("ward", "age"))
+    assert own is not None and np.allclose(own.stddev, 3 * np.sqrt(2))
 
 
 @pytest.mark.parametrize("names", [("age", "ward"), ("sick",), ("age", "dose")])

@@ -59,7 +59,7 @@ def test_rows_of_a_column_add_up_to_all_and_cells_of_a_table_are_joined_as_it_jo
     one = NoisyTable(("a",), (np.arange(3),), np.array([60.0, -20.0, 50.0]), np.array([1.0, 1.0, 2.0]))
     side = side_of(table, one, 100.0, True)
     assert side is not None and side.rows == pytest.approx([100 * 40 / 90, 100 * 50 / 90])
-    assert side.variances.tolist() == [2, 4] and spread(side.variances, 0, table).tolist() == [1, 1, 2, 2]
+    assert side.variances.tolist() == [2, 4] and spread(side.variances, (0,), table).tolist() == [1, 1, 2, 2]
     halves = NoisyTable(("a",), (np.array([0, 1, 1]),), np.array([10.0, 50.0]), 1.0)
     assert side_of(table, halves, 100.0, True) is None  # a half of these is in two cells of the table
 

@@ -29,17 +29,22 @@ def joint_counts(joint: NoisySum, second: NoisySum) -> Iterator[NoisyTable]:
     moments: Residuals = second.embedding
     one_way, pairs = (released.sum(axis=0) for released in moments.unpack(second.vector))
     for table, coefficients, stddev in joint.embedding.unpack(joint.vector):
-        lower, variance = _of_pairs(table, moments, one_way, pairs)
+        lower, of_pairs = _of_pairs(table, moments, one_way, pairs)
         names = tuple(moments.partition.names[column] for column in table.columns)
         grouped = zip(table.columns, table.groups, strict=True)
         merges = tuple(group[moments.partition.merge[column]] for column, group in grouped)
         counts = lower + turned(coefficients, [basis.T for basis in table.bases])
-        interactions = table.free / table.cells * (joint.noise_stddev * stddev) ** 2
-        yield NoisyTable(names, merges, counts, np.sqrt(variance * second.noise_stddev**2 + interactions))
+        variances = {
+            frozenset(names[at] for at in over): one * second.noise_stddev**2 for over, one in of_pairs.items()
+        }
+        variances[frozenset(names)] = np.asarray(table.free / table.cells * (joint.noise_stddev * stddev) ** 2)
+        yield NoisyTable(names, merges, counts, np.sqrt(sum(variances.values())), variances=variances)
 
 
-def _of_pairs(table: JointTable, moments: Residuals, one_way: Floats, pairs: Floats) -> tuple[Floats, Floats]:
-    """Return the counts of a joint table as its pairs give them, without interactions, and their variances.
+def _of_pairs(
+    table: JointTable, moments: Residuals, one_way: Floats, pairs: Floats
+) -> tuple[Floats, dict[tuple[int, ...], Floats]]:
+    """Return the counts of a joint table as its pairs give them, without interactions, and their variances by axes.
 
     Of each column with m groups of n cells together, let Z = (I - J / m) G C: cells are put together in groups, and
     what all groups or all cells share is taken away; and e be how far each group's number of cells is from the mean, as
@@ -49,7 +54,7 @@ def _of_pairs(table: JointTable, moments: Residuals, one_way: Floats, pairs: Flo
 
     are of independent noise: rows of Z add up to zero, and so w in them says nothing of N. N is the mean of what the
     columns add up to, weighed by the inverse of their numbers of cells. Units of the variances: noise of one step.
-    Shapes: one_way [D], pairs [D, D] -> [m_1, m_2, ...] both.
+    Shapes: one_way [D], pairs [D, D] -> [m_1, m_2, ...] all.
     """
     partition, axes = moments.partition, range(len(table.columns))
     places = [slice(*partition.offsets[column : column + 2]) for column in table.columns]
@@ -63,17 +68,18 @@ def _of_pairs(table: JointTable, moments: Residuals, one_way: Floats, pairs: Flo
 
     share = 1 + sum(uneven) + sum(uneven[i] * uneven[j] for i, j in combinations(axes, 2))
     records = sum(one_way[place].sum() / size for place, size in zip(places, sizes, strict=True)) / (1 / sizes).sum()
-    counts, variances = records * share, step / (1 / sizes).sum() * share**2
+    counts, variances = records * share, dict[tuple[int, ...], Floats]()
+    variances[()] = step / (1 / sizes).sum() * share**2
     for i in axes:
         share = 1 + sum(uneven[j] for j in axes if j != i)
         counts = counts + _along(maps[i] @ one_way[places[i]], i, len(axes)) * share
-        variances = variances + step * norms[i] * share**2
+        variances[i,] = step * norms[i] * share**2
     for i, j in combinations(axes, 2):
         residuals = maps[i] @ pairs[places[i], places[j]] @ maps[j].T
         counts = counts + np.expand_dims(residuals, [axis for axis in axes if axis not in (i, j)])
         stddev = moments.table_stddevs[1][table.columns[i], table.columns[j]]
-        variances = variances + stddev**2 * norms[i] * norms[j]
-    return counts / table.cells, variances / table.cells**2
+        variances[i, j] = stddev**2 * norms[i] * norms[j]
+    return counts / table.cells, {over: one / table.cells**2 for over, one in variances.items()}
 
 
 def _along(values: Floats, axis: int, axes: int) -> Floats:

@@ -4,8 +4,8 @@ Privacy: post-processing of released vectors and public noise scales.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -112,9 +112,11 @@ class NoisyTable:
         names: the columns; cells_of: for each of them the cell that each fine cell of the codec belongs to.
         counts: one axis a column. Shapes: [cells of the first column, cells of the second, ...].
         stddev: the noise_stddev of each count, or of all of them.
-        independent: whether the noise of each count is independent of that of all others.
-        class_total_stddev: the noise_stddev of counts that are added up over the first column, where that is known
-            though they are not independent.
+        independent: whether the noise of each count is independent of that of all others, and counts may be added up.
+        by_class: whether the first column is the target, over whose classes counts may be added up.
+        variances: of the parts of the noise of a count, which are independent of each other: each adds up to nothing
+            over the columns that it is named by, and is the same along all others. Empty where every count has noise of
+            its own.
     """
 
     names: tuple[str, ...]
@@ -122,7 +124,8 @@ class NoisyTable:
     counts: Floats
     stddev: Floats | float
     independent: bool = False
-    class_total_stddev: float | None = None
+    by_class: bool = False
+    variances: Mapping[frozenset[str], Floats | float] = field(default_factory=dict)
 
     def over(self, names: Sequence[str]) -> "NoisyTable | None":
         """Return the counts of some of the columns, in their order; None if others are there of unknown total noise."""
@@ -130,18 +133,43 @@ class NoisyTable:
             return None
         kept = [self.names.index(name) for name in names]
         dropped = [axis for axis in range(len(self.names)) if axis not in kept]
-        total_stddev = self.class_total_stddev if dropped == [0] else None
-        if dropped and total_stddev is None and not self.independent:
+        if dropped and not self.independent and not (self.by_class and dropped == [0]):
             return None
+        size = math.prod(self.counts.shape[axis] for axis in dropped)
 
-        def added_up(values: Floats) -> Floats:
-            turned = np.transpose(values, [*kept, *dropped])
+        def added_up(values: Floats | float) -> Floats:
+            turned = np.transpose(np.broadcast_to(values, self.counts.shape), [*kept, *dropped])
             total: Floats = turned.reshape(*turned.shape[: len(kept)], -1).sum(axis=-1)
             return total
 
-        variance = np.broadcast_to(np.square(self.stddev), self.counts.shape)
-        stddev = np.sqrt(added_up(variance)) if total_stddev is None else total_stddev
-        return NoisyTable(tuple(names), tuple(self.cells_of[axis] for axis in kept), added_up(self.counts), stddev)
+        left = {over: size * added_up(one) for over, one in self.variances.items() if over <= {*names}}
+        variance = sum(left.values()) if left else added_up(np.square(self.stddev))
+        merges = tuple(self.cells_of[axis] for axis in kept)
+        return NoisyTable(tuple(names), merges, added_up(self.counts), np.sqrt(variance), variances=left)
+
+    def compared(self, along: Collection[str]) -> "NoisyTable":
+        """Return counts that are to be compared along some columns, by sums whose weights add up to nothing.
+
+        Of n counts along these let each have noise of the variance v, of which it shares w with all others, while the
+        rest adds up to nothing. The sum has the noise that it would have of independent noise of (v - w) n / (n - 1).
+        """
+        size = math.prod(self.counts.shape[self.names.index(name)] for name in along)
+        if not self.variances or size < 2:
+            return self
+        variance = (np.square(self.stddev) - self._shared(along)) * size / (size - 1)
+        return replace(self, stddev=np.sqrt(np.maximum(variance, 0.0)))
+
+    def total_variance(self, along: Collection[str]) -> Floats:
+        """Return the variance of the noise of counts that are added up along some columns. Shape: of all others."""
+        axes = tuple(self.names.index(name) for name in along)
+        size = math.prod(self.counts.shape[axis] for axis in axes)
+        each = size * self._shared(along) if self.variances else np.square(self.stddev)
+        total: Floats = np.broadcast_to(each, self.counts.shape).sum(axis=axes)
+        return total
+
+    def _shared(self, along: Collection[str]) -> Floats | float:
+        """Return the variance of the noise that a count has in common with all others along some columns."""
+        return sum((one for over, one in self.variances.items() if over.isdisjoint(along)), start=0.0)
 
 
 def fine_codec(schema: Schema) -> Codec:
@@ -180,16 +208,15 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
     label = () if partition.class_column is None else (list(codec.columns)[partition.class_column],)
     classes = () if partition.class_column is None else (np.arange(partition.classes),)
     one_way, pairs = moments.unpack(once.vector)
-    stddevs = [once.noise_stddev * each for each in moments.count_stddevs] if moments.paired.any() else []
+    stddevs = once.noise_stddev * moments.count_stddevs[0] if moments.paired.any() else np.empty(0)
     cells = [slice(a, b) for a, b in pairwise(partition.offsets)]
 
-    def table(counts: Floats, columns: tuple[int, ...], stddev: float, total: float | None = None) -> NoisyTable:
-        shape = counts.shape if label else counts.shape[1:]
+    def table(counts: Floats, columns: tuple[int, ...], stddev: float) -> NoisyTable:
+        shape, is_one = counts.shape if label else counts.shape[1:], len(columns) == 1
         column_names, merges = tuple(names[i] for i in columns), tuple(partition.merge[i] for i in columns)
-        over_classes = total if label else None
-        return NoisyTable(
-            label + column_names, classes + merges, counts.reshape(shape), stddev, total is None, over_classes
-        )
+        variances = {} if is_one else _variances(once, columns[0], columns[1], column_names, label)
+        all_names, all_merges = label + column_names, classes + merges
+        return NoisyTable(all_names, all_merges, counts.reshape(shape), stddev, is_one, bool(label), variances)
 
     for i in range(len(names)):
         yield table(one_way[:, cells[i]], (i,), once.noise_stddev / moments.one_way)
@@ -198,7 +225,21 @@ def moment_tables(once: NoisySum) -> Iterator[NoisyTable]:
         return
     for i in range(len(names)):
         for j in (i + 1 + np.flatnonzero(moments.paired[i, i + 1 :])).tolist():
-            yield table(pairs[:, cells[i], cells[j]], (i, j), *(float(each[i, j]) for each in stddevs))
+            yield table(pairs[:, cells[i], cells[j]], (i, j), float(stddevs[i, j]))
+
+
+def _variances(
+    once: NoisySum, first: int, second: int, names: tuple[str, ...], label: tuple[str, ...] = ()
+) -> dict[frozenset[str], float]:
+    """Return the parts of the noise of the counts of two columns, by the classes of the target or of all together."""
+    classes, variances = once.embedding.partition.classes, dict[frozenset[str], float]()
+    for over, parts in once.embedding.count_variances.items():
+        of_class, of_sum = (float(one[first, second]) * once.noise_stddev**2 for one in parts)
+        columns = frozenset(name for name, is_over in zip(names, over, strict=True) if is_over)
+        variances[columns] = of_sum / classes**2 if label else of_sum
+        if label:
+            variances[columns | {*label}] = max(of_class - of_sum / classes**2, 0.0)
+    return variances
 
 
 def _tables_of_halves(moments: Products, once: NoisySum, names: Sequence[str]) -> Iterator[NoisyTable]:
@@ -211,7 +252,8 @@ def _tables_of_halves(moments: Products, once: NoisySum, names: Sequence[str]) -
     for i, j in np.stack(moments.pairs, axis=1).tolist():
         sides = signs[:, None] * margins[i] + signs * margins[j] + np.outer(signs, signs) * sums[i, j]
         counts = ((records[i] + records[j]) / 2 + sides) / 4
-        yield NoisyTable((names[i], names[j]), (halves[i], halves[j]), counts, float(stddevs[i, j]))
+        pair, variances = (names[i], names[j]), _variances(once, i, j, (names[i], names[j]))
+        yield NoisyTable(pair, (halves[i], halves[j]), counts, float(stddevs[i, j]), variances=variances)
 
 
 def with_pairs(

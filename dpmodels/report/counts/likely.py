@@ -13,7 +13,7 @@ The noise of x is taken to be that of c. It is less, by a half where nothing is 
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -61,10 +61,13 @@ def side_of(table: NoisyTable, one: NoisyTable, records: float, are_exact: bool)
     return Side(rows * records / max(float(rows.sum()), 1e-300), variances, are_exact)
 
 
-def spread(side: Floats, axis: int, table: NoisyTable) -> Floats:
-    """Spread what each cell of a column has evenly over the cells of a table beside it. Shape: [cells of the table]."""
-    shape = [len(side) if other == axis else 1 for other in range(table.counts.ndim)]
-    even: Floats = np.broadcast_to(side.reshape(shape), table.counts.shape).ravel() * len(side) / table.counts.size
+def spread(side: Floats, axes: Sequence[int], table: NoisyTable) -> Floats:
+    """Spread what each cell of some columns has evenly over the cells of a table beside it; ``axes``: in their order.
+
+    Shapes: ``side`` [cells of these columns] -> [cells of the table].
+    """
+    shape = [size if axis in axes else 1 for axis, size in enumerate(table.counts.shape)]
+    even: Floats = np.broadcast_to(side.reshape(shape), table.counts.shape).ravel() * side.size / table.counts.size
     return even
 
 

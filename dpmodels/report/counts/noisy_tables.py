@@ -59,8 +59,8 @@ class Cells(NamedTuple):
         counts: of all columns that were counted together for it.
         groups: what each row is called by a column that follows from another one, by the name of that column.
         moments: of what a formula gives in every row; None without a formula.
-        totals: the part of each row in the number of rows of its group, and in the variance of that, as the table of
-            least noise tells them; None where several columns make groups.
+        totals: the part of each row in the number of rows of its group, and in the variance of that: of groups of one
+            column as all tables tell them.
         ends: between what the values of the last column lie by the rules, where these say it and there is no formula.
         merged: the cell of each fine one, of every column that was counted. Shapes: [fine cells].
     """
@@ -69,7 +69,7 @@ class Cells(NamedTuple):
     groups: dict[str, list[str]]
     moments: Moments | None
     ends: tuple[Floats, Floats] | None
-    totals: tuple[Floats, Floats] | None
+    totals: tuple[Floats, Floats]
     merged: dict[str, Whole]
 
 
@@ -148,7 +148,9 @@ class Counted:
         every = self._bases(names, formula)
         kept = {follows[name].operands[0] if name in follows else name for name in groups}
         kind, table = of or self._table(every, self._following(column, groups) if formula else "")
-        table = tails_joined(self.rules.cleared(table), {*every} - kept, self.values)
+        beside, table = [name for name in every if name not in kept], self.rules.cleared(table)
+        of_groups = table.total_variance(beside)
+        table = tails_joined(table.compared(beside), beside, self.values)
         places, labels = np.indices(table.counts.shape).reshape(len(every), -1), dict[str, list[str]]()
         for name, one in follows.items():
             axis = every.index(one.operands[0])
@@ -158,9 +160,11 @@ class Counted:
         ends = None if formula or names[-1] not in table.names else self.rules.ends(table, names[-1])
         merged = dict(zip(table.names, table.cells_of, strict=True))
         sides = self._sides(table)
-        table, axes = likely(table, sides), [table.names.index(name) for name in kept]
+        table, axes = likely(table, sides), [axis for axis, name in enumerate(every) if name in kept]
         side = sides.get(axes[0]) if len(axes) == 1 else None
-        totals = (spread(side.rows, axes[0], table), spread(side.variances, axes[0], table)) if side else None
+        rows = table.counts.sum(axis=tuple(axis for axis in range(len(every)) if axis not in axes))
+        of_each = (side.rows, side.variances) if side else (rows, of_groups)
+        totals = spread(of_each[0], axes, table), spread(of_each[1], axes, table)
         return Cells(self._rows(kind, table), labels, moments, ends, totals, merged)
 
     def likely(self, table: NoisyTable) -> NoisyTable:

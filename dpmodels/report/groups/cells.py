@@ -153,8 +153,7 @@ def _beside(
             columns[apart(f"{column}_{figure}", names)] = pa.array(values.ravel(), mask=is_null)
     if cells.ends is not None:
         columns |= _between(columns, apart(f"{column}_mean", names), apart(f"{column}_stddev", names), cells.ends)
-    if cells.totals is not None:
-        columns |= {apart(name, names): pa.array(one) for name, one in zip(TOTALS, cells.totals, strict=True)}
+    columns |= {apart(name, names): pa.array(one) for name, one in zip(TOTALS, cells.totals, strict=True)}
     ordered = sorted(columns, key=lambda name: names.index(name) if name in names else len(names))
     return pa.table({name: columns[name] for name in ordered} | _counts(cells.counts, names)), cells.merged
 

@@ -26,6 +26,7 @@ from dpmodels.report.bins import group_labels
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, ways_of
 from dpmodels.report.groups.means import DROWNED, Measured, Names, best_of, doubted, judged, means_of_groups
+from dpmodels.report.groups.rates import noise_of_rate
 from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related
 from dpmodels.report.groups.stated import (
     LEAST,
@@ -166,7 +167,7 @@ def _rates(counted: Counted, codec: Codec, cells: Whole, column: str, of_class: 
     best, of = counted.over([*by, column]), codec.columns[column]
     if best is None or not (best[1].cells_of[2] == np.arange(of.size)).all():
         raise Unsuitable(f"the release counts {column} beside {' and '.join(by)} in no table")
-    table = counted.likely(best[1])
+    totals, table = best[1].total_variance([column]), counted.likely(best[1].compared([column]))
     stddev = np.broadcast_to(table.stddev, table.counts.shape)
     names, drawn = list(codec.columns), np.zeros_like(table.counts)
     places = [cells[:, names.index(name)] for name in (*by, column)]
@@ -180,25 +181,27 @@ def _rates(counted: Counted, codec: Codec, cells: Whole, column: str, of_class: 
     for place in product(*(side.order for side in sides)):
         labels = [side.labels[at] for side, at in zip(sides, place, strict=True)]
         counts, noise, rows = (np.where(is_value, each[place], 0.0) for each in (table.counts, stddev, drawn))
-        lines.append({"labels": labels, **_rate(counts, noise, rows, taken, in_all)})
+        of_all = float(totals[place]) if all(is_value) else float((noise**2).sum())
+        lines.append({"labels": labels, **_rate(counts, noise, rows, taken, in_all, of_all)})
     return {**_stated(column, by, lines, len(lines)), "class": of_class}
 
 
-def _rate(counts: Floats, stddev: Floats, drawn: Floats, taken: int, in_all: float) -> dict[str, Any]:
+def _rate(
+    counts: Floats, stddev: Floats, drawn: Floats, taken: int, in_all: float, total_variance: float
+) -> dict[str, Any]:
     """State the rate of a class in one combination; unknown where noise hides how many rows that has.
 
-    Shapes: ``counts``, their ``stddev`` and those of the synthetic rows, [classes].
+    ``total_variance``: of the noise of all classes together. Shapes: ``counts``, their ``stddev`` as they are compared
+    with each other, and those of the synthetic rows, [classes].
     """
     records, others = max(float(counts.sum()), 0.0), np.arange(len(counts)) != taken
     synthetic = round(float(drawn[taken] / drawn.sum()), DIGITS) if drawn.sum() > 0 else None
     facts = {"share": round(records / in_all, DIGITS), "released": None, "within": None, "synthetic": synthetic}
-    off = math.sqrt(float((stddev**2).sum()))
-    if records <= STANDS * off or records == 0:
+    if records <= STANDS * math.sqrt(total_variance) or records == 0:
         return {**facts, "reason": DROWNED}
     rate = min(max(float(counts[taken]) / records, 0.0), 1.0)
-    noise = (
-        math.hypot((1 - rate) * float(stddev[taken]), rate * math.sqrt(float((stddev[others] ** 2).sum()))) / records
-    )
+    variances = (stddev[taken] ** 2, (stddev[others] ** 2).sum(), total_variance)
+    noise = float(noise_of_rate(np.asarray(rate), *map(np.asarray, variances))) / records
     within = rate_within(rate, min(noise, 1.0), rate)
     return {**facts, "released": round(rate, DIGITS), "within": within, "reason": ""}
 

@@ -3,7 +3,10 @@
 A rare class is little of all rows, so what is a small error of a table is a large one of a rate, which has its own.
 
     R = c / N            c the released records of the class in a group, N of all classes
-    sigma_R^2            ((1 - R)^2 v_c + R^2 v_o) / N^2, v_c the variance of the noise of c, v_o of that of N - c
+    sigma_R^2            (v_c v_o / (v_c + v_o) + t (v_c / (v_c + v_o) - R)^2) / N^2
+
+with v_c and v_o the variances of the noise of c and of N - c, as they are compared with each other, and t that of N. Of
+independent noise t is v_c + v_o, and this is ((1 - R)^2 v_c + R^2 v_o) / N^2.
 
 Where a rule of the schema leaves a group no row of the class, or none of another, its rate is 0 or 1 without noise.
 The counts are the most likely ones (likely.py), so the rates by every column make up one rate of all rows.
@@ -96,14 +99,16 @@ def asked_rates(counted: Counted, codec: Codec, cells: Whole, facts: Mapping[str
         best = counted.over([names[place], names[by]])
         if best is None or not (best[1].cells_of[0] == np.arange(column.size)).all():
             continue
-        (counts, stddev), merge = _counts(counted.likely(best[1])), best[1].cells_of[1]
+        table, merge = best[1].compared([names[place]]), best[1].cells_of[1]
+        (counts, stddev), totals = _counts(counted.likely(table)), best[1].total_variance([names[place]])
         drawn = np.zeros_like(counts)
         np.add.at(drawn, (cells[:, place], merge[cells[:, by]]), 1.0)
         group = _groups(codec.columns[names[by]], merge, counts.sum(axis=0))
         labels = [label for (label,) in group_labels(column, np.arange(column.size))]
         likely = _yes(labels[:2]) or _stated(column, counts.sum(axis=1)[:2])
         taken = labels.index(stated[place]["class"]) if place in stated else likely[0]
-        rates = _in_groups(group, taken, counts[:2], stddev[:2], drawn[:2])  # of the rows that are no null
+        of_all = totals if column.size == len(labels[:2]) else None
+        rates = _in_groups(group, taken, counts[:2], stddev[:2], drawn[:2], of_all)  # of the rows that are no null
         if len(rates["share"]) > 1 and any(rates["share"]):
             of_class = stated.setdefault(place, {"target": place, "class": labels[taken], "columns": []})
             groups = group_labels(codec.columns[names[by]], group[merge])
@@ -177,10 +182,13 @@ def _groups(column: Modelled, merge: Whole, counts: Floats) -> Whole:
     return grouped(counts, states_of(column, merge), zero_of(column, merge))
 
 
-def _in_groups(group: Whole, taken: int, released: Floats, stddev: Floats, drawn: Floats) -> dict[str, list[float]]:
+def _in_groups(
+    group: Whole, taken: int, released: Floats, stddev: Floats, drawn: Floats, totals: Floats | None = None
+) -> dict[str, list[float]]:
     """Return the rate of a class in each group, its noise, that of the synthetic rows, and within what that is.
 
-    Shapes: ``group`` [cells]; ``released``, its ``stddev`` and ``drawn`` [classes, cells].
+    ``totals``: the variances of the noise of all classes together; by default that of each class is independent.
+    Shapes: ``group`` and ``totals`` [cells]; ``released``, its ``stddev`` and ``drawn`` [classes, cells].
     """
     sums = [np.zeros((len(released), int(group.max()) + 1)) for _ in range(3)]
     for each, cells in zip(sums, (released, stddev**2, drawn), strict=True):
@@ -189,7 +197,8 @@ def _in_groups(group: Whole, taken: int, released: Floats, stddev: Floats, drawn
     whole, of_drawn = (np.maximum(each.sum(axis=0), 0.0) for each in (counts, synthetic))  # noise may leave less
     known = np.maximum(whole, 1.0)
     rate = np.clip(counts[taken] / known, 0.0, 1.0)
-    noise = np.sqrt((1 - rate) ** 2 * variances[taken] + rate**2 * variances[others].sum(axis=0))
+    of_all = variances.sum(axis=0) if totals is None else np.bincount(group, totals).astype(np.float64)
+    noise = noise_of_rate(rate, variances[taken], variances[others].sum(axis=0), of_all)
     facts = {
         "released": rate,
         "stddev": np.minimum(noise / known, 1.0),
@@ -199,3 +208,17 @@ def _in_groups(group: Whole, taken: int, released: Floats, stddev: Floats, drawn
     listed = {name: (np.round(each, DIGITS) + 0.0).tolist() for name, each in facts.items()}
     figures = zip(listed["released"], listed["stddev"], listed["synthetic"], strict=True)
     return {**listed, "within": [rate_within(*each) for each in figures]}
+
+
+def noise_of_rate(rate: Floats, of_class: Floats, of_others: Floats, of_all: Floats) -> Floats:
+    """Return the standard deviations of the noise of rates, times the records of each group.
+
+    Args:
+        rate: of the class in each group.
+        of_class: the variance of the noise of its count, as it is compared with that of all others.
+        of_others: the variance of the noise of all others.
+        of_all: the variance of the noise of the records.
+    """
+    both = np.maximum(of_class + of_others, 1e-300)
+    noise: Floats = np.sqrt(of_class * of_others / both + of_all * (of_class / both - rate) ** 2)
+    return noise
