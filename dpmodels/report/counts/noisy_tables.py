@@ -160,11 +160,8 @@ class Counted:
         ends = None if formula or names[-1] not in table.names else self.rules.ends(table, names[-1])
         merged = dict(zip(table.names, table.cells_of, strict=True))
         sides = self._sides(table)
-        table, axes = likely(table, sides), [axis for axis, name in enumerate(every) if name in kept]
-        side = sides.get(axes[0]) if len(axes) == 1 else None
-        rows = table.counts.sum(axis=tuple(axis for axis in range(len(every)) if axis not in axes))
-        of_each = (side.rows, side.variances) if side else (rows, of_groups)
-        totals = spread(of_each[0], axes, table), spread(of_each[1], axes, table)
+        table = likely(table, sides)
+        totals = _totals(table, [axis for axis, name in enumerate(every) if name in kept], of_groups, sides)
         return Cells(self._rows(kind, table), labels, moments, ends, totals, merged)
 
     def likely(self, table: NoisyTable) -> NoisyTable:
@@ -295,6 +292,19 @@ class Counted:
 def _noise(one: tuple[str, NoisyTable]) -> tuple[float, int]:
     """Return what tables are chosen by: the least noise, then the most cells."""
     return float(np.mean(one[1].stddev)), -one[1].counts.size
+
+
+def _totals(
+    table: NoisyTable, axes: Sequence[int], variances: Floats, sides: Mapping[int, Side]
+) -> tuple[Floats, Floats]:
+    """Return the part of each cell in the rows of its group, and in their variance; ``axes``: that make the groups.
+
+    Shapes: ``variances``, of these rows as the table alone tells them, [groups] -> [cells] both.
+    """
+    side = sides.get(axes[0]) if len(axes) == 1 else None
+    rows = table.counts.sum(axis=tuple(axis for axis in range(table.counts.ndim) if axis not in axes))
+    of_each = (side.rows, side.variances) if side else (rows, variances)
+    return spread(of_each[0], axes, table), spread(of_each[1], axes, table)
 
 
 def noisy_tables(release: Release) -> Iterator[pa.Table]:
