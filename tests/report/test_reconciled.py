@@ -22,7 +22,7 @@ from dpmodels.methods.registry import create
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
-from dpmodels.report.groups.means import Measured, Term
+from dpmodels.report.groups.means import BEYOND, Measured, Term, judged
 from dpmodels.report.groups.reconciled import MeanOfAll, reconciled, related
 from dpmodels.report.groups.wholes import agreeing, of_all_tables
 from tests.kit.reports import facts_of
@@ -143,6 +143,16 @@ def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_st
         off.append([(made[name]["mean"] - truth[name]) / made[name]["noise"] for name in ("base", "gross", "bonus")])
         assert (made["gross"]["noise"] < 0.9 * errors).all()
     assert 0.85 < np.std(off) < 1.15  # what is stated of an error is neither too much nor too little
+
+
+def test_a_mean_beyond_those_of_all_cells_stays_where_it_makes_up_the_mean_of_all_rows() -> None:
+    term = _term([10.0, 20, 90], [0.1, 0.1, 20], [600.0, 200, 200])._replace(most=100.0)
+    measured = {"rate": Measured(term, [("", term)], is_dated=False)}
+    columns = {"rate": SCHEMA.columns["rate"].model_copy(update={"max": 500})}
+    made = judged(reconciled(measured, {"rate": MeanOfAll(34.0, 3.0, is_exact=True)}, columns, INSIDE))
+    assert (made["mean"] * made["count"]).sum() / 1000 == pytest.approx(34) and made["mean"].iloc[2] > 110
+    far = judged(reconciled(measured, {"rate": MeanOfAll(64.0, 3.0, is_exact=True)}, columns, INSIDE))
+    assert far["reason"].iloc[2] == BEYOND and far["mean"].isna().iloc[2]
 
 
 def test_means_that_a_rule_orders_are_not_crossed() -> None:

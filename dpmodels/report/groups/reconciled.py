@@ -292,7 +292,11 @@ def _stacked(sums: Sequence[tuple[Floats, float, float]], unknowns: int) -> Sums
 
 
 def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
-    """Return means as they were estimated, where they were known, with what is left of the parts of their errors."""
+    """Return means as they were estimated, where they were known, with what is left of the parts of their errors.
+
+    A cell of few values may have most of them at its far end: what is beyond the means of all cells, and within its
+    error of them, stays as it is, since the groups would no longer make up the mean of all rows.
+    """
     groups, before = term.groups.copy(), errors_of_groups(term.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         left = np.where(errors > EXACT * before, np.minimum(errors / before, 1.0), 0.0)
@@ -300,7 +304,8 @@ def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     groups["mean"] = np.where(np.isfinite(before), means, np.nan)
     for part in ("noise", "inside", "shift"):
         groups[part] *= left
-    return term._replace(groups=groups)
+    near = means[np.abs(means - means.clip(term.least, term.most)) <= INTERVAL * left * before]
+    return term._replace(groups=groups, least=min([term.least, *near]), most=max([term.most, *near]))
 
 
 def decimals_of(column: Any) -> int | None:
