@@ -300,7 +300,7 @@ def _bare_list(part: str) -> Cell | None:
 
 
 def _without_unit(members: list[str]) -> list[str]:
-    """Return listed numbers of which the last has the unit of all behind it, as in `0, 150 or 300 euros`, as numbers."""
+    """Return listed numbers without the unit of all that stands behind the last, as in `0, 150 or 300 euros`."""
     if len(members) < FEW or not all(map(A_NUMBER.fullmatch, members[:-1])):
         return members
     last = bare(members[-1])
