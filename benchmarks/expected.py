@@ -1,4 +1,4 @@
-"""What figures of groups are within at epsilon 1, by how many rows there are, as a plan says it of a table of 15 columns.
+"""What figures of groups are within at epsilon 1, by how many rows there are, as a plan has it for 15 columns.
 
 The table is Adult's by its schema alone: no row is read. A share, or rate, is that of the target's classes in groups of
 any column, or of two columns that the workload names; a mean is of a number by a category that the workload names. Both
