@@ -136,7 +136,10 @@ def _number(columns: Mapping[str, Modelled]) -> dict[str, Any]:
 
 def _middle(asked: str, rows: int, pairs: Sequence[tuple[list[Wide], list[Wide]]]) -> Width:
     """Return the widths of the middle one of some pairs of columns."""
-    shares, means = ([one for each in pairs for one in each[of]] for of in (0, 1))
-    return Width(
-        asked, rows, *(tuple(median_high(part) for part in zip(*each, strict=True)) for each in (shares, means))
-    )
+    shares, means = (_of_all([one for each in pairs for one in each[of]]) for of in (0, 1))
+    return Width(asked, rows, shares, means)
+
+
+def _of_all(widths: Sequence[Wide]) -> Wide:
+    """Return the middle one of some widths, in groups of each size."""
+    return tuple(median_high(part) for part in zip(*widths, strict=True))
