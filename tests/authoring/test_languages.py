@@ -8,10 +8,11 @@ import yaml
 
 from dpmodels.authoring.draft import PublicFacts, draft
 
-NAMES = "key,opened,closed,region,excess,base,fee,total,paid,visits,score,note"
+NAMES = "key,member,opened,closed,region,excess,base,fee,total,paid,visits,score,note"
 ENGLISH = """\
 variable;type;allowed values;description
 key;text;;claim number, unique
+member;text;;pseudonym of the insured person, several rows of each
 opened;date;;day of opening, 2018-01-01 to 2024-12-31
 closed;date;;"day of closing; empty = still open"
 region;code;1=north|2=south|3=east;region of the policy
@@ -27,6 +28,7 @@ note;free text;;remarks
 GERMAN = """\
 Variable;Typ;Zulässige Werte;Beschreibung
 key;Text;;Fallnummer, eindeutig
+member;Text;;Pseudonym der versicherten Person, mehrere Zeilen
 opened;Datum;;Tag der Eröffnung, 2018-01-01 bis 2024-12-31
 closed;Datum;;"Tag des Abschlusses; leer = noch offen"
 region;Code;1=Nord|2=Süd|3=Ost;Region der Police
@@ -42,6 +44,7 @@ note;Freitext;;Bemerkungen
 FRENCH = """\
 variable;type;valeurs possibles;description
 key;texte;;numéro du sinistre, unique
+member;texte;;pseudonyme de la personne assurée
 opened;date;;jour d'ouverture, du 2018-01-01 au 2024-12-31
 closed;date;;"jour de clôture; vide = encore ouvert"
 region;code;1=nord|2=sud|3=est;région du contrat
@@ -57,6 +60,7 @@ note;texte libre;;remarques
 DUTCH = """\
 variabele;type;toegestane waarden;omschrijving
 key;tekst;;schadenummer, uniek
+member;tekst;;pseudoniem van de verzekerde
 opened;datum;;dag van opening, 2018-01-01 tot en met 2024-12-31
 closed;datum;;"dag van sluiting; leeg = nog open"
 region;code;1=noord|2=zuid|3=oost;regio van de polis
@@ -84,6 +88,7 @@ def test_a_code_book_says_the_same_in_each_language(tmp_path: Path, text: str) -
     made, columns = drafted(tmp_path, text)
     assert "WARNING" not in made and "not read" not in made
     assert columns["key"] == {"type": "identifier", "unique": True} and columns["note"] == {"type": "identifier"}
+    assert columns["member"] == {"type": "identifier", "confirm": "TODO"}
     assert [str(columns["opened"][end]) for end in ("min", "max")] == ["2018-01-01", "2024-12-31"]
     assert columns["closed"]["nullable"] and columns["closed"]["confirm"] == "TODO"
     assert columns["region"] == {"type": "categorical", "values": [1, 2, 3]}
