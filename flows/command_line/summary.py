@@ -38,8 +38,11 @@ def shortened(facts: Mapping[str, str]) -> dict[str, str]:
 def plan_in_short(facts: Mapping[str, str], command: str) -> dict[str, str]:
     """Return of a plan what a person decides by: the price, what it buys, the account's answer, and what comes next.
 
-    Figures are said for one number of rows; the noise of each count, and each charge, are left to `--details`.
+    Figures are said for one number of rows; the noise of each count, and each charge, are left to `--details`. A plan
+    that charges nothing, or scores alone, is short as it is.
     """
+    if "target" not in facts:
+        return dict(facts)
     first = {*BUYS, *of_middle_rows(facts)}
     short = {name: text for name, text in facts.items() if name in first or not IN_DETAIL.match(name)}
     then = {} if facts.get("answer") == REFUSED else {"next": f"{command} with the same options charges this, once"}

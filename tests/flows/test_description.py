@@ -251,4 +251,5 @@ def test_a_plan_says_first_what_a_person_decides_by_and_counts_what_it_leaves_to
     words = [word for word in synthesize_words(tmp_path, config=None, target_epsilon=1.0)[1:] if word != "--no-prefect"]
     code, out, _ = run_cli("plan", *words, "--method", "nacre")
     assert code == 0 and out.splitlines() == as_lines(short)
+    assert plan_in_short({"charge": "nothing"}, "`nacre federate`") == {"charge": "nothing"}
     assert "next" not in plan_in_short({**facts, "answer": REFUSED}, "`nacre synthesize`")
