@@ -19,6 +19,7 @@ from dpmodels.accounting.meaning import in_words, right_guesses
 from dpmodels.accounting.prv import PRV_ERROR, prv_epsilon
 from dpmodels.contract.columns import Integer, Number
 from dpmodels.contract.federation import ROUNDS, SCORES, STAYS_INSIDE
+from dpmodels.contract.remarks import is_declared
 from dpmodels.errors import NacreError
 from dpmodels.escapes import escaped
 from dpmodels.ledger.records import Quote
@@ -41,7 +42,7 @@ from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, cautions_of, delta_over_rows, whole_budget
 from flows.rows_of_users import COUNTS, noise_by_max_rows, table_of
 from flows.start import pays_not, preparation_of, quote_of
-from flows.widths import in_lines, planned_widths
+from flows.widths import as_facts, planned_widths
 from tasks.kinds.protocol import kind_of_line
 from tasks.run.accounts import officer_of, quote
 from tasks.run.store import Run
@@ -64,8 +65,8 @@ MEANS = (
     "released; the report says it where counts were released. Bounds that are too wide make it worse"
 )
 NOBODY_SIGNS = "nobody must sign"
-WILL_BE_WITHIN, NOISE = "figures within", "noise_stddev of the "
-"""What a plan's facts call within what shares and means of groups will be, and each noise that they are made of."""
+NOISE = "noise_stddev of the "
+"""What a plan's facts call each noise that figures are made of."""
 SHARES = ("at most 1", "the clip norm is 1", "in units of one record")
 
 
@@ -152,7 +153,7 @@ def describe(
     alone = "scores alone: " if plan.method == SCORES else ""
     price = {f"{alone}{name}": text for name, text in _priced(plan, noise_of(plan)).items()}
     noise = {name: price.pop(name) for name in [*price] if NOISE in name}
-    facts |= price | as_fact(WILL_BE_WITHIN, in_lines(planned_widths(plan))) | noise
+    facts |= price | as_facts(planned_widths(plan)) | noise
     facts |= as_fact("delta", _fits(plan))
     facts |= _least(plan, system)
     columns = contract.columns.values() if contract.is_table else ()
@@ -160,7 +161,9 @@ def describe(
         facts["means"] = MEANS
     if plan.family:
         facts["parts"] = f"each {plan.family} is charged on its own, in parallel, so together they cost what one costs"
-    facts |= as_fact("caution", _cautions(plan))
+    cautions_of_plan = [*_cautions(plan)]
+    facts |= as_fact("caution", (one for one in cautions_of_plan if not is_declared(one)))
+    facts |= as_fact("note", together(one for one in cautions_of_plan if is_declared(one)))
     if contract is not plan.contract:
         facts["clients"] = "\n".join(line.contract.name for line in lines)
         facts["trust"] = str(plan.measurement.get("trust", "local"))
@@ -188,7 +191,7 @@ def _cautions(plan: Line) -> Iterator[str]:
         yield from cautions(plan)
     else:
         of_rows = filter(None, [delta_over_rows(plan)])
-        yield from together([*cautions_about(plan.contract.whole, of_dates=False), *of_rows])
+        yield from (*cautions_about(plan.contract.whole, of_dates=False), *of_rows)
 
 
 def _declared(said: Mapping[str, str], signed: bool) -> dict[str, str]:

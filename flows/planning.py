@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dpmodels import amounts
 from dpmodels.accounting.composition import spent_epsilon
 from dpmodels.accounting.meaning import guesses_of_budget, in_words, right_guesses
-from dpmodels.contract.remarks import is_of_dates
+from dpmodels.contract.remarks import as_asked, is_of_dates
 from dpmodels.errors import AccountMissing, InvalidArgument, LedgerError
 from dpmodels.keys import is_on_token
 from dpmodels.ledger.ledger import Ledger
@@ -143,7 +143,7 @@ def cautions_of(epsilon: float, delta: float, line: Line | None = None) -> Itera
 
 def cautions_about(contract: Contract, of_dates: bool = True) -> Iterator[str]:
     """Say what a contract does not promise of its synthetic rows, and which rows it does not use."""
-    yield from (remark for remark in contract.remarks if of_dates or not is_of_dates(remark))
+    yield from (remark for remark in as_asked(contract.remarks, contract) if of_dates or not is_of_dates(remark))
     if contract.makes_rows_alone:
         yield ROWS_ALONE
 

@@ -117,9 +117,14 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
     name is that of a column has a ``_`` behind it.
 
-    Without columns, it is all tables at once, a row for each count: ``columns`` and ``cells`` say what is counted.
-    ``kind`` is ``measured`` for a count as it was released, ``combined`` for the average of all that was released of
-    the same cells of one column, and of it by the classes of the target.
+        ages = nacre.marginals(made, "age")
+        ages.plot.bar(x="age", y="count", yerr="standard_error")
+
+    Without columns, it is all tables at once, a row for each cell of each: ``column_1`` and ``cell_1``, ``column_2``
+    and ``cell_2`` say what is counted, and ``low_1``, ``high_1``, ``mean_1`` and ``stddev_1`` what lies in cells of
+    numbers; of tables of fewer columns the further ones are empty. ``table`` numbers the tables. ``kind`` is
+    ``measured`` for a count as it was released, ``combined`` for the average of all that was released of the same cells
+    of one column, and of it by the classes of the target.
 
     Raises:
         NacreError: the run has released nothing yet, its method releases no counts, or none of these columns together.

@@ -11,11 +11,12 @@ from dpmodels.contract.workload import named_pairs, weighed
 from dpmodels.errors import in_words
 from dpmodels.plural import counted
 from flows.config import SynthesizeConfig
-from flows.description import NOBODY_SIGNS, WILL_BE_WITHIN, as_lines, describe_config, noise_of
+from flows.description import NOBODY_SIGNS, as_lines, describe_config, noise_of
 from flows.planning import MayOpen, beside, ledger_if_any
 from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
 from flows.start import preparation_of, refusal_of
+from flows.widths import WITHIN, of_middle_rows
 from nacre.given import SchemaLike, schema_file
 from nacre.keywords import SynthesisSettings, takes_settings, terms_of
 from nacre.notebook import facts_as_html
@@ -54,7 +55,7 @@ class Planned:
 
     @property
     def text(self) -> str:
-        """All facts as ``nacre plan`` prints them, a line each."""
+        """All facts as ``nacre plan --details`` prints them, a line each."""
         return "\n".join(as_lines(self.facts))
 
     def __repr__(self) -> str:
@@ -89,7 +90,7 @@ class Planned:
         if ends:
             near, far = min(ends, key=_width), max(ends, key=_width)
             yield "may be off by", OFF.format(*near, *far) if near != far else OFF_ALIKE.format(*near)
-        yield WILL_BE_WITHIN, facts.get(WILL_BE_WITHIN, "").partition("\n")[2]
+        yield WITHIN, "\n".join(as_lines(of_middle_rows(facts)))
         yield "stands out", facts.get("stands out", "")
         yield "caution", facts.get("caution", "")
         yield "account", facts.get("account", "")

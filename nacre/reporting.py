@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 FRAME = "width:100%;height:45rem;border:1px solid #8884"
 OF_COLUMNS = ("column", "quantiles_within", "shares_within", "distance_to_release", "expected_distance", "verdict")
-OF_GROUPS = ("column", "by", "group", "share", "released", "within", "synthetic", "reason")
+OF_GROUPS = ("column", "by", "group", "share", "released", "released_within", "synthetic", "reason")
 OF_RATES = (
     *("rate_of", "column", "group", "low", "high"),
-    *("released", "released_within", "synthetic", "within", "share", "pale"),
+    *("share", "released", "released_within", "synthetic", "within", "pale"),
 )
-"""What the columns of the frames are called."""
+"""What the columns of the frames are called: first what a figure is of, then the same figures in the same order."""
 EXACTLY_0, NULL = "exactly 0", "null"
 """What a report calls groups that are no range."""
 
@@ -31,10 +31,13 @@ class Report:
     """The publishable report of a hand-off; a notebook shows the page.
 
     What it says is in ``facts``, and as frames in ``columns``, ``means``, ``groups``, ``rates`` and ``pairs``: each is
-    a pandas DataFrame with a row for each figure, none where the report has no such figures. ``within`` and
-    ``…_within`` are what a figure of the synthetic rows is off by at most in nineteen releases of twenty, from that of
-    the real rows;
-    in ``means`` and ``groups`` they are 1.96 times the error to expect of a released figure.
+    a pandas DataFrame with a row for each figure, none where the report has no such figures. ``released`` was counted
+    with noise, and is within ``released_within`` of the figure of the real rows in nineteen releases of twenty;
+    ``synthetic`` is that of the synthetic rows, and ``within`` and other ``…_within`` what that is off by at most.
+
+        made = nacre.Result("demo/hand-off-1")
+        made.report.means[["column", "released", "released_within", "synthetic", "within"]]
+        made.report.rates.query("column == 'ethnicity'")[["group", "released", "released_within"]]
 
     Attributes:
         path: the page; its facts are beside it, in ``report.json``.
@@ -95,8 +98,8 @@ class Report:
 
         - ``column``, whose mean it is; ``by`` and ``group``, of which rows;
         - ``share``, the part of the rows that is in the group, as released, of those in which the column is not null;
-        - ``released``, the mean that the released counts tell, ``within``, what it is off by at most in nineteen
-          releases of twenty, and ``synthetic``, the mean of the synthetic rows; NaN where noise leaves none;
+        - ``released``, the mean that the released counts tell, ``released_within``, what it is off by at most in
+          nineteen releases of twenty, and ``synthetic``, the mean of the synthetic rows; NaN where noise leaves none;
         - ``reason`` says why the released mean is not to be relied on, or told from that of another group; it is empty
           where nothing speaks against it.
 
@@ -107,7 +110,8 @@ class Report:
         rows: list[Sequence[Any]] = []
         for one in self.facts.get("groups", ()):
             for group in one["groups"]:
-                figures = [float("nan") if group[key] is None else group[key] for key in OF_GROUPS[3:-1]]
+                stated = (group[key] for key in ("share", "released", "within", "synthetic"))
+                figures = [float("nan") if each is None else each for each in stated]
                 name = called(group["labels"])
                 rows.append((one["column"], one["by"], name, *figures, group["reason"]))
         return _frame(rows, OF_GROUPS)
@@ -123,10 +127,10 @@ class Report:
           up to six; ``column`` and ``group``, which values;
         - ``low`` and ``high`` of the values in the group, as it writes them: numbers, timestamps of dates, or times of
           day, and NA of categories and nulls;
+        - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
         - ``released``, the rate as it was counted with noise, and ``released_within``, two standard deviations of that
           noise, which the page writes behind ±;
         - ``synthetic``, the rate of the synthetic rows, and ``within``, what that one is off by at most;
-        - ``share``, the part of all rows that is in the group, as released; a group of none is left out;
         - ``pale``, whether the page sets it back: a group of few rows, or known worst.
 
         Units: parts, 0 to 1, of all rows of a group, also where the target is null. Reports of layouts before 13, and
@@ -146,7 +150,7 @@ class Report:
             groups = [_group(labels, self.facts["columns"][one["column"]]) for labels in one["labels"]]
             pale = [index not in counting(one) for index in range(len(groups))]
             noise = [DEVIATIONS * stddev for stddev in one["stddev"]]
-            stated = (one["released"], noise, one["synthetic"], one["within"], one["share"])
+            stated = (one["share"], one["released"], noise, one["synthetic"], one["within"])
             figures = zip(*zip(*groups, strict=True), *stated, pale, strict=True)
             rows += [[rate_of, name, *row] for place, row in enumerate(figures) if place in with_rows(one)]
         return _frame(rows, OF_RATES)

@@ -11,7 +11,7 @@ from dpmodels.authoring.lint import lint, read
 from dpmodels.contract.columns import Categorical, Continuous, Datetime, Derived, Integer, computed
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.contract.identifiers.identifier import Identifier
-from dpmodels.contract.remarks import before_a_charge
+from dpmodels.contract.remarks import as_asked, before_a_charge
 from dpmodels.errors import SchemaFault
 from dpmodels.namable import is_namable
 
@@ -68,7 +68,7 @@ def faults_and_cautions(path: str | Path) -> tuple[list[SchemaFault], list[str]]
     contract = read(path)[0]
     asked = (_of_pieces, _of_whole, _of_continuous, _of_clock, _of_levels, _of_rules, _of_keys, _of_count)
     further = (sentence for sentences_of in asked for sentence in sentences_of(contract))
-    return [], [*getattr(contract, "remarks", ()), *before_a_charge(contract), *further]
+    return [], [*as_asked(getattr(contract, "remarks", ()), contract), *before_a_charge(contract), *further]
 
 
 def _of_count(contract: Any) -> Iterator[str]:

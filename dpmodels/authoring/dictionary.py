@@ -42,7 +42,7 @@ from dpmodels.contract.formula import FUNCTIONS, Misread, names_in
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import Unsuitable
 
-YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non"}
+YES_ABROAD, NO_ABROAD = {"ja", "j", "oui", "o", "si", "sí", "s"}, {"nein", "non", "nee"}
 """Answers that say whether values may be missing; as values themselves they are words like others."""
 EXCEL = re.compile(rf"\b({'|'.join(FUNCTIONS)})(?=\s*\()", re.IGNORECASE)
 NO_HEADINGS = (

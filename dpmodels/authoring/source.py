@@ -26,7 +26,7 @@ from dpmodels.authoring.documents.name_list import FORM, Listed, as_csv
 from dpmodels.authoring.documents.odcs import is_data_contract, read_data_contract
 from dpmodels.authoring.documents.pandera import is_pandera, read_pandera
 from dpmodels.authoring.facts import Columns, Tables
-from dpmodels.authoring.headings import HEADINGS
+from dpmodels.authoring.headings import HEADINGS, LANGUAGES
 from dpmodels.authoring.sample import read_sample, sheet_as_csv
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import ArtifactError, NacreError, Unsuitable
@@ -230,7 +230,7 @@ def _remarks(text: str, path: Path, names: Collection[str]) -> tuple[str, ...]:
         ", ".join(f"`{one}`" for one in several)
         for several in (unread_headings(text, names), repeated_names(text, names))
     )
-    known = f"headings that are read: {', '.join(HEADINGS)}, and usual words for these"
+    known = f"headings that are read: {', '.join(HEADINGS)}, and usual words for these in {LANGUAGES}"
     remarks = [f"read as descriptions alone in {path.name}: {unread}; {known}"] if unread else []
     twice = f"described more than once in {path.name}, of which the last row counts: {repeated}"
     return (*remarks, twice) if repeated else tuple(remarks)

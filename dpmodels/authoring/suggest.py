@@ -53,6 +53,7 @@ NUMBER_OF_PERSON = (
     r"|(numéro|número) (de |du |d |del |de la )?(matricule|patiente?|cliente?|salariée?|adhérente?|empleado|socio)"
 )
 """What a number is called that tells persons apart, in a name that ends so and in words."""
+PSEUDONYM = re.compile(r"(?i)(?:\w{2,3} )?(?:pseudonym[es]?|pseudoniem|seudónimo)\b")
 CASES = "account|policy|card|invoice|order|licen[cs]e|registration|contract|ticket|case"
 NUMBER_OF_CASE = (
     rf"((the|a|an|its|unique) )*(internal )?({CASES}|bill|meter) (number|no|nr)"
@@ -306,8 +307,10 @@ def of_count(keys: Mapping[str, Any], description: str) -> Suggestion | None:
 
 
 def of_person(name: str, keys: Mapping[str, Any], description: str) -> Suggestion | None:
-    """Suggest an identifier for what is called a number, and described as that of a person alone, or of a case."""
+    """Suggest an identifier for a pseudonym, and for what is called and described as the number of a person or case."""
     is_open = keys["type"] == TODO or (keys["type"] == "categorical" and keys.get("values") == TODO)
+    if is_open and PSEUDONYM.match(description):
+        return Suggestion(IDENTIFIER, OF_PERSON)
     if not is_open or {"min", "max"} & keys.keys() or not re.search(NUMBERED, _words(name)):
         return None
     words = _words(re.split(r"[;,(]", description)[0])

@@ -85,6 +85,7 @@ FALLS_APART = (
 NOT_HANDED_OVER = (
     "column {name}: not handed over (`keep: drop`); what is said of it is of the rows before it was left out of them"
 )
+FOR_FIGURES = "column {name}: counted for figures alone, as the workload asks, and handed to nobody (`keep: drop`)"
 COARSE_AT_ZERO = (
     "column {name}: `scale: log` tells values apart best beside its `min`, {low}, and worst near zero and beyond. "
     "In the schema, leave it out, or write amounts that are all negative as positive ones"
@@ -158,12 +159,24 @@ def before_a_charge(contract: Any) -> list[str]:
     columns, implications = getattr(contract, "columns", {}), getattr(contract, "implications", ())
     ruled = {name for rule in getattr(contract, "rules", ()) for name in (rule.lower, rule.upper)}
     ruled |= {name for rule in implications for name in rule.columns}
-    each = (_of_amounts, _of_few, _of_digits, for_figures_alone)
+    each = (_of_amounts, _of_few, _of_digits)
     of_columns = [_of_order(columns, ruled), *(one(columns) for one in each)]
+    of_columns.append(for_figures_alone(columns, asked_by_name(contract)))
     joint = [one.columns for one in weighed(contract) if one.joint] if getattr(contract, "workload", ()) else []
     of_columns += of_products(columns, getattr(contract, "target", None), joint)
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
+
+
+def as_asked(remarks: Iterable[str], contract: Any) -> list[str]:
+    """Return remarks, of which those on columns that are counted since the workload names them say so."""
+    asked = {NOT_HANDED_OVER.format(name=name): FOR_FIGURES.format(name=name) for name in asked_by_name(contract)}
+    return [asked.get(one, one) for one in remarks]
+
+
+def asked_by_name(contract: Any) -> frozenset[str]:
+    """Name the columns that a workload names, alone or beside others."""
+    return frozenset(name for one in getattr(contract, "workload", ()) for name in (*one.columns, one.by) if name)
 
 
 def _of_part(rule: Constraint, columns: Mapping[str, Any]) -> str:
@@ -264,7 +277,7 @@ def is_declared(remark: str, bound: bool = False) -> bool:
 
     ``bound``: the schema says so itself; it says nothing where one row is used since nothing is written.
     """
-    ends = tuple(text.partition("}")[2] for text in (MORE_ROWS, NOT_HANDED_OVER))
+    ends = tuple(text.partition("}")[2] for text in (MORE_ROWS, NOT_HANDED_OVER, FOR_FIGURES))
     return remark.endswith(ends) or (bound and remark == FIRST_ROWS)
 
 

@@ -84,6 +84,7 @@ Open = Annotated[
     bool, typer.Option("--open", help="Open the data set's account with this run's budget as the cap, if it has none.")
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Also say what other accountants find: Renyi's, Opacus' PRV.")]
+Details = Annotated[bool, typer.Option("--details", help="Show all of the plan, with each charge and each noise.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 FailOnChecks = Annotated[
     bool, typer.Option("--fail-on-checks", help="Exit with 3 if the report warns of anything, or a check fails.")

@@ -11,6 +11,7 @@ from dpmodels.errors import DataError, InvalidArgument
 from flows.command_line.options import (
     AsJson,
     Dask,
+    Details,
     Explain,
     FailOnChecks,
     Federated,
@@ -51,13 +52,17 @@ def synthesize(
 @app.command()
 @partial(takes_settings, defaults=NOWHERE)
 def plan(
-    config: SynthesizeConfig, explain: Explain = False, open_account: Open = False, as_json: AsJson = False
+    config: SynthesizeConfig,
+    details: Details = False,
+    explain: Explain = False,
+    open_account: Open = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what the same `synthesize` would charge and how much noise it would add; reads no private row.
+    """Show what the same `synthesize` would charge, and within what its figures would be; reads no private row.
 
     Example: nacre plan patients.parquet --schema patients.yaml --epsilon 1 --delta 1e-5
     """
-    _plan(config, explain, as_json, open_account, out=config.out)
+    _plan(config, "`nacre synthesize`", details, explain, as_json, open_account, out=config.out)
 
 
 @app.command("embed-documents")
@@ -73,13 +78,17 @@ def embed_documents(config: EmbedConfig, open_account: Open = False, as_json: As
 @app.command("plan-documents")
 @partial(takes_settings, model=EmbedConfig, defaults=NOWHERE)
 def plan_documents(
-    config: EmbedConfig, explain: Explain = False, open_account: Open = False, as_json: AsJson = False
+    config: EmbedConfig,
+    details: Details = False,
+    explain: Explain = False,
+    open_account: Open = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the same `embed-documents` would charge; reads the public documents only.
 
     Example: nacre plan-documents letters.parquet --candidates public.parquet --epsilon 5
     """
-    _plan(config, explain, as_json, open_account)
+    _plan(config, "`nacre embed-documents`", details, explain, as_json, open_account)
 
 
 @app.command()
@@ -105,6 +114,7 @@ def plan_federation(
     config: Federated,
     home: Home = None,
     ledger: Url = None,
+    details: Details = False,
     explain: Explain = False,
     open_account: Open = False,
     as_json: AsJson = False,
@@ -115,7 +125,7 @@ def plan_federation(
     """
     settings = FederateConfig.build(placed({"home": home, "ledger": ledger}, FederateConfig), config)
     has_data = any(source.is_there for source in settings.sources.values())
-    _plan(settings, explain, as_json, open_account, has_data)
+    _plan(settings, "`nacre federate`", details, explain, as_json, open_account, has_data)
 
 
 def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: bool = False) -> None:
@@ -147,14 +157,24 @@ def _run(config: Charged, open_account: bool, as_json: bool, fail_on_checks: boo
 
 
 def _plan(
-    config: Charged, explain: bool, as_json: bool, open_account: bool, has_data: bool = True, out: str = ""
+    config: Charged,
+    command: str,
+    details: bool,
+    explain: bool,
+    as_json: bool,
+    open_account: bool,
+    has_data: bool = True,
+    out: str = "",
 ) -> None:
     """Show what a run of any kind would charge; ``has_data``: whether its private files lie on this machine.
+
+    In short, unless ``details`` are asked for; then ``command`` is what would charge it.
 
     What refuses it is said first, and what it should be warned of behind that.
     """
     from flows.command_line.console import note
     from flows.command_line.show import show_plan
+    from flows.command_line.summary import plan_in_short
     from flows.description import describe_config
     from flows.figures import figures_of
     from flows.planning import MayOpen
@@ -171,7 +191,7 @@ def _plan(
     for remark in _remarks(config, prepared):
         note(remark) if refusal is None else refusal.add_note(remark)
     priced = figures_of(config, prepared, facts, quote, refusal) if as_json else None
-    show_plan(facts, refusal, priced, bool(refused))
+    show_plan(facts if details else plan_in_short(facts, command), refusal, priced, bool(refused))
 
 
 def _remarks(config: Charged, prepared: "Prepared") -> Iterator[str]:
@@ -288,7 +308,7 @@ def approve(
     ledger: Url = None,
     reason: Annotated[str, typer.Option(help="Why a hand-off may leave, in a line; signed, and public.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Sign without asking.")] = False,
-    details: Annotated[bool, typer.Option("--details", help="Show all of a run's plan, with each noise.")] = False,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Sign as an officer, after a look and a question: for what a run will be charged, or that a hand-off may leave.

@@ -81,7 +81,7 @@ def caution_of(plan: Plan, config: Charged) -> list[str]:
         echo(f"warning: {in_short(sentence)}", err=True)
     for sentence in notes:
         note(f"note: {sentence}")
-    return [*warnings, *notes]
+    return [*warnings, *notes, *together(one for one in plan.whole.remarks if is_declared(one, bound))]
 
 
 def show_public(run: Run) -> None:

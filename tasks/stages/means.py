@@ -50,8 +50,8 @@ MEANS = (
     "column",
     "released",
     "released_within",
-    "within",
     "synthetic",
+    "within",
     "at_least",
     "at_most",
     "p99_released",
@@ -251,7 +251,7 @@ def stated_mean(column: Mapping[str, Any], wholes: Mapping[str, Sequence[float]]
     quantile = column.get("p99", {"estimate": missing})["estimate"], p99
     reason = "; ".join(reason for reason, holds in said.items() if holds)
     released = INTERVAL * wholes[column["name"]][1] if column["name"] in wholes else mean
-    return [column["name"], column["mean"]["estimate"], released, mean, synthetic, *could_be, *quantile, reason]
+    return [column["name"], column["mean"]["estimate"], released, synthetic, mean, *could_be, *quantile, reason]
 
 
 def _check_values(cells: "pd.DataFrame", value: str, column: str, names: Sequence[str]) -> None:

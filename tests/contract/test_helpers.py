@@ -13,10 +13,13 @@ import yaml
 import nacre
 from dpmodels.authoring.lint import parse
 from dpmodels.contract.helpers import without_helpers
-from dpmodels.contract.remarks import NOT_HANDED_OVER, before_a_charge, is_declared
+from dpmodels.contract.remarks import NOT_HANDED_OVER, as_asked, before_a_charge, is_declared
 from dpmodels.gate.suite import suite_for
 from dpmodels.hand_off.verify import verify_hand_off
+from dpmodels.methods.registry import create
+from dpmodels.privacy import PrivacyBudget
 from dpmodels.reading.ingest import faults_in
+from flows.description import describe
 from tasks.run.table_inputs import as_parquet, is_raw
 from tests.kit.support import run_cli
 
@@ -49,6 +52,16 @@ def test_one_that_nothing_follows_from_is_counted_for_figures_alone_and_said_to_
     assert schema is not None and not faults
     (remark,) = [one for one in before_a_charge(schema) if "figures alone" in one]
     assert remark.startswith("share, with `keep: drop`")
+
+
+def test_one_that_a_workload_asks_for_is_said_to_be_counted_for_figures_and_is_no_mistake() -> None:
+    text = REFUNDS.replace("share * amount", "amount - 1") + "workload: [{columns: [amount, share]}]\n"
+    schema, _ = parse(text)
+    assert schema is not None and not any("figures alone" in one for one in before_a_charge(schema))
+    (said,) = as_asked(schema.remarks, schema)
+    assert said.startswith("column share: counted for figures alone, as the workload asks") and is_declared(said)
+    facts = describe([create("nacre", {}, {}).plan(schema, PrivacyBudget(epsilon=1, delta=1e-5))], None)
+    assert facts["note"] == said and "caution" not in facts
 
 
 def test_a_schema_says_it_and_no_other_changes() -> None:

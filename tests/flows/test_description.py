@@ -20,10 +20,11 @@ from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from flows.charge_words import charge_in_words, hidden
-from flows.command_line.summary import shortened
+from flows.command_line.summary import plan_in_short, shortened
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
+    REFUSED,
     _felt,
     _least,
     _priced,
@@ -110,7 +111,7 @@ def test_the_terminal_python_the_officer_and_the_artifact_say_the_same(
 
 def _plan_words(folder: Path) -> list[object]:
     words = synthesize_words(folder, report_epsilon=0.2, config=None, out=folder / "out", target_epsilon=1.0)
-    return ["plan", *(word for word in words[1:] if word != "--no-prefect")]
+    return ["plan", "--details", *(word for word in words[1:] if word != "--no-prefect")]
 
 
 def test_what_does_not_fit_is_refused_in_every_place(asked: Path) -> None:
@@ -236,3 +237,19 @@ def test_what_is_signed_is_shown_in_few_lines_first_and_each_line_that_is_left_i
     )
     (listed,) = list_runs(asked / "home")
     assert listed.state == "waits for approval"
+
+
+def test_a_plan_says_first_what_a_person_decides_by_and_counts_what_it_leaves_to_details(tmp_path: Path) -> None:
+    config = config_of(tmp_path, method="nacre")
+    write_clinic(tmp_path)
+    facts, _ = describe_config(config)
+    short = plan_in_short(facts, "`nacre synthesize`")
+    assert len(as_lines(short)) <= 15 and not any(name.startswith(("noise_stddev", "charge")) for name in short)
+    assert {"target", "in words", "figures within", "of 10,000 rows", "stands out", "account", "next"} <= short.keys()
+    left = len(as_lines(facts)) - len(as_lines(short)) + 2
+    assert short["more"] == f"{left} lines: the same command with --details shows them"
+    words = [word for word in synthesize_words(tmp_path, config=None, target_epsilon=1.0)[1:] if word != "--no-prefect"]
+    code, out, _ = run_cli("plan", *words, "--method", "nacre")
+    assert code == 0 and out.splitlines() == as_lines(short)
+    assert plan_in_short({"charge": "nothing"}, "`nacre federate`") == {"charge": "nothing"}
+    assert "next" not in plan_in_short({**facts, "answer": REFUSED}, "`nacre synthesize`")

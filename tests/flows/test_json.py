@@ -21,7 +21,7 @@ def plan(folder: Path, *more: object) -> tuple[int, dict[str, Any], list[str]]:
     code, out, err = run_cli("plan", *words, "--json", *more)
     figures = json.loads(out)
     assert all(key.isidentifier() for key in keys(figures)), err
-    text = run_cli("plan", *words, *more)[1].splitlines()
+    text = run_cli("plan", *words, "--details", *more)[1].splitlines()
     assert figures["description"] == text
     return code, figures, text
 

@@ -117,7 +117,7 @@ def test_verify_names_a_release_that_was_changed(clinic):
 
 def test_plan_reads_no_row_and_writes_nothing(clinic):
     (clinic / "clinic.parquet").write_bytes(b"no table at all")
-    words = ["plan", *[w for w in synthesize_words(clinic)[1:] if w != "--no-prefect"]]
+    words = ["plan", "--details", *[w for w in synthesize_words(clinic)[1:] if w != "--no-prefect"]]
     code, out, err = run_cli(*words)
     assert "noise_multiplier=3.7306" in out and "opens with this run, cap epsilon=1 at delta=1e-5" in out
     assert code == 1 and "a run would refuse the data" in err  # by what the file says of its columns

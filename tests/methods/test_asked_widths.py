@@ -6,7 +6,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.methods.registry import create
 from dpmodels.methods.tables.asked_widths import GROUPS, IN_95_OF_100, Width, widths_of
 from dpmodels.privacy import PrivacyBudget
-from flows.widths import MEANT, in_lines, planned_widths
+from flows.widths import MEANT, as_facts, of_middle_rows, planned_widths
 
 COLUMNS = {
     "kind": {"type": "categorical", "values": list("abc")},
@@ -58,7 +58,7 @@ def test_nothing_is_said_of_what_states_no_such_figures() -> None:
     assert widths(1_000) == {}
     system = create("privbayes", {}, {})
     assert planned_widths(system.plan(schema(target="late"), PrivacyBudget(epsilon=1, delta=1e-5))) == []
-    assert [*in_lines([])] == []
+    assert as_facts([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,24 @@ def test_widths_are_of_the_rows_that_a_schema_says(rows: dict[str, int] | None, 
 
 def test_lines_leave_out_what_says_nothing() -> None:
     every = [Width("late by kind", 1_000, (0.6, 0.123), ()), Width("pay by kind", 2_000, (), (2.0, 1.5))]
-    head, *lines = in_lines(every)
-    assert head == MEANT
-    assert lines == [
-        "late by kind, of 1,000 rows: shares unknown and ±12 points, in groups of 5 % and 20 %",
-        "pay by kind, of 2,000 rows: means unknown, in groups of 5 % and 20 %",
+    assert as_facts(every) == {
+        "figures within": MEANT,
+        "of 1,000 rows": "late by kind: shares unknown and ±12 points",
+        "of 2,000 rows": "pay by kind: means unknown",
+    }
+
+
+def test_means_are_said_in_the_unit_of_their_column_too_where_it_is_one() -> None:
+    (one,) = widths(10_000, workload=ASKED[:1]).values()
+    assert (one.number, one.largest_stddev) == ("amount", 500.0)
+    facts = as_facts([one._replace(means=(0.25, 0.0313)), Width("a by b", 10_000, (), (0.25, 1.5))])
+    assert facts["of 10,000 rows"].split("\n") == [
+        "amount by kind: means ±0.25 and ±0.031 standard deviations (at most ±120 and ±16 amount)",
+        "a by b: means ±0.25 and unknown standard deviations (at most ±12 and unknown % of its range)",
     ]
+
+
+def test_a_plan_in_short_has_the_figures_for_one_number_of_rows() -> None:
+    facts = as_facts([Width("a by b", rows, (0.1, 0.05), ()) for rows in (1_000, 10_000, 100_000)])
+    assert list(facts) == ["figures within", "of 1,000 rows", "of 10,000 rows", "of 100,000 rows"]
+    assert list(of_middle_rows(facts)) == ["of 10,000 rows"] and of_middle_rows({"charge": "1"}) == {}

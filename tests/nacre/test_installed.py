@@ -64,7 +64,7 @@ def test_python_makes_a_table_beside_the_projects_own_packages(installed: Path, 
 def test_the_command_runs_in_the_projects_folder(installed: Path, project: Path) -> None:
     data, schema, config = write_clinic(project)
     words = [data, "--schema", schema, "--config", config, "--target-epsilon", 1, "--delta", 1e-5, "--out", "out"]
-    assert "noise_multiplier" in run(installed, project, "-m", "nacre", "plan", *words)
+    assert "noise_multiplier" in run(installed, project, "-m", "nacre", "plan", "--details", *words)
     assert "next: nacre verify" in run(installed, project, "-m", "nacre", "synthesize", *words, "--no-prefect")
     assert "entrypoint: nacre.flows.night." in run(installed, project, "-m", "nacre", "deploy", "--show")
 

@@ -231,7 +231,7 @@ def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     assert str(planned) == planned.text and "noise_multiplier=" in str(planned) and " …" not in str(planned)
     named = dict(line.split(maxsplit=1) for line in repr(planned).splitlines()[1:])
     assert named["measures"] == "5 of 6 columns; target sick"
-    assert "any column by sick, of 10,000 rows: shares ±" in repr(planned)
+    assert "of 10,000 rows: any column by sick: shares ±" in repr(planned)
     assert len(repr(planned).splitlines()) < 15 and max(map(len, repr(planned).splitlines())) < 180
     assert "noise_stddev" in planned._repr_html_() and "opens with this run, cap" in planned._repr_html_()
     assert "<script" not in nacre.planning.Planned({"a": "<script>"}, None)._repr_html_()

@@ -21,8 +21,8 @@ SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "−": "-", "–": "-",
 TIMES = re.compile(r"(?<=[\w)])\s+x\s+(?=[\w(])", re.IGNORECASE)
 """A letter that stands for a sign, where no column is called so."""
 IN_WORDS = {
-    "*": "times|multiplied by|mal|multiplié par|fois|por",
-    "/": "divided by|geteilt durch|divisé par|dividido por",
+    "*": "times|multiplied by|mal|maal|keer|multiplié par|fois|por",
+    "/": "divided by|geteilt durch|gedeeld door|divisé par|dividido por",
     "-": "minus|less|abzüglich|moins|menos",
     "+": "plus|zuzüglich|más",
 }
@@ -44,9 +44,9 @@ LESS = re.compile(
     r"(?:(?:the|an?|der|des|dem|le|la|une?|el)\s+)?(?P<word>\w+)(?=\s*(?:[;.,(]|$))",
     re.IGNORECASE,
 )
-PERCENT = re.compile(r"\b(?:pct|percent|per cent|prozent|pour ?cent|por ciento)\b|%", re.IGNORECASE)
+PERCENT = re.compile(r"\b(?:pct|percent|per cent|prozent|pour ?cent|por ciento|procent)\b|%", re.IGNORECASE)
 SHARE_OF = re.compile(
-    rf"(?<![\w.,])(?P<percent>\d{{1,3}}(?:\.\d{{1,4}})?)\s*(?:{PERCENT.pattern})\s+(?:of|von|vom|de[l]?|du)\s+"
+    rf"(?<![\w.,])(?P<percent>\d{{1,3}}(?:\.\d{{1,4}})?)\s*(?:{PERCENT.pattern})\s+(?:of|von|vom|van|de[l]?|du)\s+"
     r"(?:(?:the|der|des|dem|la|le|el)\s+)?(?=[^\W\d])",
     re.IGNORECASE,
 )

@@ -7,12 +7,12 @@ NUMBER = r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?"
 DAY = r"\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{4}"
 END = rf"({NUMBER}|{DAY})"
 TO = (
-    r"to|through|and|bis(?: zum)?|und|à|a|al|au|et(?: le)?|y|hasta(?: el)?|"
+    r"to|through|and|bis(?: zum)?|und|à|a|al|au|et(?: le)?|y|hasta(?: el)?|tot(?: en met)?|t/m|"
     r"(?:up to|until|till)(?: and including)?|jusqu['’](?:à|au)"
 )
 """Words between two ends."""
 RANGE = re.compile(
-    rf"\[?\s*(?:(?:vo[nm]|from|between|zwischen|d[eu]|del|desde|entre|ab)\s+(?:le\s+|el\s+|dem\s+)?)?{END}\s*"
+    rf"\[?\s*(?:(?:vo[nm]|from|between|zwischen|d[eu]|del|desde|entre|ab|van(?:af)?|tussen)\s+(?:le\s+|el\s+|dem\s+)?)?{END}\s*"
     rf"(?:\.\.+|…|–|—|(?<=\d)\s*-|(?<![^\W\d])(?:{TO})(?![^\W\d]))\s*{END}\s*\]?",
     re.IGNORECASE,
 )
@@ -29,8 +29,10 @@ THOUSANDS = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
 BLANKS = re.compile(r"(?<![\d.,])(?<!\d\s)([1-9]\d{0,2})((?:[ \u00a0\u202f\u2009]\d{3})+)(?![\d\s]*\d)")
 """A number whose thousands blanks part, as in `1 200,00`."""
 BAND = re.compile(rf"\d+\s+(?:{TO})\s+\d+", re.IGNORECASE)
-LED_BY = re.compile(r"(?:vo[nm]|from|d[eu]|del|desde)\s+\d+", re.IGNORECASE)
+LED_BY = re.compile(r"(?:vo[nm]|van(?:af)?|from|d[eu]|del|desde)\s+\d+", re.IGNORECASE)
 """What is left of the first end of an interval that was cut, as in `du 02`."""
+BOTH = re.compile(r"\btussen\s+(\S+)\s+en\s+(?=\S*\d)", re.IGNORECASE)
+"""The first end in Dutch, whose word for `and` stands before a year in French and Spanish."""
 MOST_OPEN = 2  # numbers beside one group of numbers, as ages below and above it may be
 BETWEEN = re.compile(rf"\d\s+(?:{TO})\s+[-+]?\d", re.IGNORECASE)
 A_DAY = re.compile(r"(?<![\d/])(?:\d\d?\s?/\s?\d\d?\s?/\s?\d{4}|\d{4}\s?/\s?\d\d?\s?/\s?\d\d?)(?![\d/])")
@@ -41,7 +43,8 @@ LABELED = re.compile(r"(.+?)(?:\s*=\s*|:\s+|\s+[-–]\s+)(\S.*)")
 
 def bare(cell: str) -> str:
     """Return a cell of numbers without the words and signs of currencies, and without blanks between thousands."""
-    return BLANKS.sub(lambda number: re.sub(r"\s", "", number[0]), CURRENCY.sub(" ", cell)).strip()
+    plain = BOTH.sub(r"\1 tot ", CURRENCY.sub(" ", cell))
+    return BLANKS.sub(lambda number: re.sub(r"\s", "", number[0]), plain).strip()
 
 
 def are_pieces(cell: str, tokens: Sequence[str]) -> bool:

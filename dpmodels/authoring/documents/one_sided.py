@@ -4,20 +4,21 @@ import re
 
 from dpmodels.authoring.documents.intervals import DAY, NUMBER
 
-OF = r"(?: of| von| del?| du)?:?\s+(?:(?:the|dem|den|le|el)\s+)?"
+OF = r"(?: of| von| van| del?| du)?:?\s+(?:(?:the|dem|den|le|el)\s+)?"
 LOWER, UPPER = (
-    r"at least|minimum|min\.?|no less than|mindestens|minimal|au moins|al menos|mínimo",
-    r"at most|maximum|max\.?|no more than|up to|höchstens|maximal|bis zum?|jusqu['’](?:à|au)|au plus|au maximum|"
+    r"at least|minimum|min\.?|no less than|mindestens|minimal|minstens|ten minste|minimaal|au moins|al menos|mínimo",
+    r"at most|maximum|max\.?|no more than|up to|höchstens|maximal|hoogstens|ten hoogste|maximaal|"
+    r"bis zum?|jusqu['’](?:à|au)|au plus|au maximum|"
     r"como máximo|máximo",
 )
 EARLIEST, LATEST = (
-    r"(?:not|no) (?:before|earlier than)|nicht vor|frühestens|pas avant|au plus tôt|no antes",
-    r"(?:not|no) (?:after|later than)|nicht nach|spätestens|pas après|au plus tard|no después",
+    r"(?:not|no) (?:before|earlier than)|nicht vor|frühestens|niet voor|op zijn vroegst|pas avant|au plus tôt|no antes",
+    r"(?:not|no) (?:after|later than)|nicht nach|spätestens|niet na|uiterlijk|pas après|au plus tard|no después",
 )
 """Words of days; before a number, such as that of a year, they may say since when a column is filled in."""
 FROM, UNTIL = (
-    r"from|since|ab|seit|à partir|depuis|desde|a partir",
-    r"until|till|to|bis|jusqu['’]en|hasta",
+    r"from|since|ab|seit|vanaf|sinds|à partir|depuis|desde|a partir",
+    r"until|till|to|bis|tot|jusqu['’]en|hasta",
 )
 """Words that say a bound where a heading says that bounds stand there, and elsewhere often something else."""
 

@@ -21,17 +21,21 @@ from dpmodels.authoring.facts import Facts
 COUNTS = {
     "one": 1, "two": 2, "three": 3, "four": 4,
     "eine": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4,
+    "een": 1, "één": 1, "twee": 2, "drie": 3,
     "un": 1, "une": 1, "una": 1, "deux": 2, "dos": 2, "trois": 3, "tres": 3, "quatre": 4, "cuatro": 4,
 }  # fmt: skip
-COUNT = rf"(?:(?:rounded )?(?:to|with) |mit |auf |avec |con )?(?P<count>\d|{'|'.join(COUNTS)})"
+COUNT = rf"(?:(?:rounded )?(?:to|with) |mit |auf |met |op |avec |con )?(?P<count>\d|{'|'.join(COUNTS)})"
 SOMETIMES = r"sometimes|often|partly|occasionally|manchmal|teilweise|gelegentlich|oft|mitunter"
-ROW = r"row|record|case|zeile|datensatz|fall|ligne|cas|fila|caso"
+ROW = r"row|record|rij|case|zeile|datensatz|fall|ligne|cas|fila|caso"
 CONDITION = r"(?: (?:if|when|where|for|before|until|wenn|falls|bei) .+)?"
-EMPTY = r"empty|blank|null|missing|absent|leer|fehlt|fehlend|vides?|manquante?s?|non renseignée?s?|vac[ií][oa]s?"
+EMPTY = (
+    r"empty|blank|null|missing|absent|leer|leeg|fehlt|fehlend|ontbreekt|vides?|manquante?s?|non renseignée?s?|"
+    r"vac[ií][oa]s?"
+)
 WHEN = (
     r"if|when|where|unless|until|before|after|without|except|outside|for|with|in|while|as long as|wenn|falls|sofern|"
     r"solange|bis|ohne|außer|bei|für|vor|nach|mit|im|si|sans|sauf|hors|pour|quand|lorsqu['’e]\w*|tant|en cas|avant|"
-    r"après|avec|chez|à moins|cuando|sin|salvo|excepto|para"
+    r"après|avec|chez|à moins|als|indien|tenzij|zolang|zonder|behalve|cuando|sin|salvo|excepto|para"
 )
 EMPTY_IF = (
     rf"(?:is |are |left |stays |ist |bleibt |bleiben |sind |est |reste |restent |sont |está )?(?:laissée? )?"
@@ -42,21 +46,21 @@ PHRASES = {
         rf"{COUNT} decimals?(?: places?| digits?)?",
         rf"{COUNT} digits? after the (?:decimal )?point",
         rf"{COUNT} (?:dezimalen?|(?:dezimal|nachkomma)stellen?)(?: gerundet)?",
-        rf"{COUNT} (?:décimales?|decimal(?:es)?)",
+        rf"{COUNT} (?:décimales?|decimal(?:es)?|decima(?:al|len))",
     ),
     "nullable": (
-        "optional|nullable|facultatif|facultative|opcional",
+        "optional|nullable|facultatif|facultative|opcional|optioneel",
         rf"(?:values? )?(?:may|can) be (?:left )?(?:missing|empty|blank|null){CONDITION}",
         rf"(?:is |are )?(?:{SOMETIMES}) (?:missing|empty|blank|null|leer){CONDITION}",
         rf"(?:kann|können|darf|dürfen) (?:auch )?(?:fehlen|leer sein|leer bleiben){CONDITION}",
         rf"fehlt (?:{SOMETIMES}){CONDITION}",
-        "peut (?:manquer|être vide)|puede (?:faltar|estar vací[oa])",
+        "peut (?:manquer|être vide)|puede (?:faltar|estar vací[oa])|(?:kan|mag) (?:ontbreken|leeg (?:zijn|blijven))",
         EMPTY_IF,
         rf"(?:{EMPTY})\s*[=:]\s*(?!-?\d)\S.*",
     ),
     "money": (
         "(?:rounded )?(?:in cents?|to (?:the )?(?:cents?|penny|pence))",
-        "(?:in|auf(?: den)?) cents?(?: genau| gerundet)?|centgenau",
+        "(?:in|auf(?: den)?) cents?(?: genau| gerundet)?|centgenau|(?:afgerond )?(?:in|op) (?:hele )?cent(?:en)?",
     ),
     "hundreds": (
         "(?:rounded )?(?:in|to) (?:full |whole |round )?hundreds|(?:full|whole|round) hundreds",
@@ -64,15 +68,15 @@ PHRASES = {
     ),
     "unique": (
         "no two (?:are )?(?:alike|the same)",
-        rf"(?:is |ist )?(?:unique|eindeutig|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
-        rf"(?:one (?:per|for each)|eine[rs]? (?:je|pro)|une? par|una? por) (?:{ROW})",
+        rf"(?:is |ist )?(?:unique|eindeutig|uniek|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
+        rf"(?:one (?:per|for each)|eine[rs]? (?:je|pro)|une? par|una? por|één per|een per) (?:{ROW})",
     ),
 }
-"""What is read, by the whole phrases for it in English, German, French and Spanish."""
+"""What is read, by the whole phrases for it in English, German, French, Spanish and Dutch."""
 END = re.compile(r"[;,()\[\]\n]|[.!](?:\s|$)|\s[-–—]\s")
 QUALIFYING = re.compile(
     r"\b(not|no|never|only|but|except|per|within|among|across|before|since|until|from|internally|usually|required|"
-    r"mandatory|unclear|nicht|nie|kein\w*|nur|aber|außer|je|pro|innerhalb|vor|seit|bis|ab|intern|meist|pflicht\w*|"
+    r"mandatory|unclear|nicht|nie|niet|nooit|geen|alleen|behalve|kein\w*|nur|aber|außer|je|pro|innerhalb|vor|seit|bis|ab|intern|meist|pflicht\w*|"
     r"ne|pas|sauf|avant|depuis|mais|sin|excepto|antes|desde|pero)\b"
 )
 """Words of the phrases beside one that may take back or narrow what it says."""
@@ -80,7 +84,7 @@ NARROWING = ("within", "among", "across", "per", "innerhalb", "je", "pro")
 """Those that say of what a value is, and take nothing back."""
 BESIDE_EMPTY = (*NARROWING, "only", "from", "nur", "ab")
 """Those of other phrases that take back nothing of when a value is missing."""
-ANSWERS = re.compile(r"\b(yes|ja) (or|oder) (no|nein)\b")
+ANSWERS = re.compile(r"\b(yes|ja) (or|oder|of) (no|nein|nee)\b")
 """What names two values, of which `no` qualifies nothing."""
 UNIT = re.compile(r"(?:cents?|euros?|€|kg|g|mg|kwh|km|m²|h|%) (?:je|pro|per) [\w²³]+")
 """A unit, which takes nothing back of how many decimals there are."""
@@ -88,8 +92,9 @@ SEPARATE = re.compile(rf"\b({EMPTY}),\s+(?=(?:{WHEN})\b)", re.IGNORECASE)
 """A comma that stands before a condition, as in German it does."""
 OF_HUNDREDS = "whole hundreds, which docs/columns-that-depend.md says how to keep"
 NEVER_EMPTY = re.compile(
-    r"(?:is |are |ist |wird )?(?:never|not|nie|nicht|jamais|nunca)\s(?:empty|null|missing|blank|leer|vide|vacío)|"
-    r"required|mandatory|pflicht\w*|obligatoire|obligatorio"
+    r"(?:is |are |ist |wird )?(?:never|not|nie|nicht|nooit|niet|jamais|nunca)\s"
+    r"(?:empty|null|missing|blank|leer|leeg|vide|vacío)|"
+    r"required|mandatory|pflicht\w*|verplicht|obligatoire|obligatorio"
 )
 """What says that no value is missing, and takes nothing else back."""
 NOT_GIVEN = re.compile(
@@ -109,6 +114,8 @@ def with_phrases(facts: Facts) -> Facts:
     attributes = _attributes(facts.description)
     in_hundreds = attributes.pop("hundreds", False) and facts.kind in (None, "integer", "number")
     facts = replace(facts, unread=(*facts.unread, *[OF_HUNDREDS] * in_hundreds))
+    if in_hundreds and facts.decimals is None and facts.kind != "integer":
+        facts = replace(facts, decimals=0)
     new = {name for name in attributes if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
     new -= {"decimals", "money"} if facts.kind in WITHOUT_DECIMALS else set()
     return replace(facts, **{name: attributes[name] for name in new})

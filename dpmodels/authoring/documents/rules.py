@@ -26,24 +26,24 @@ ELIDED = re.compile(r"\b([dl])['’](?=\w)", re.IGNORECASE)
 COLUMN: TypeAdapter[Any] = TypeAdapter(Column)
 IF = (
     r"if|when|where|for|in|with|on|bei|wenn|falls|für|mit|im|si|pour|en cas d[eu]|en|sur|avec|cuando|"
-    r"para|con"
+    r"para|con|als|indien|bij|voor"
 )
 UNLESS = (
     r"unless|without|except(?: for| in| when| if)?|outside|sauf(?: si| pour| en| sur)?|sans|hors|ohne|"
-    r"außer(?: bei| wenn| mit)?|salvo(?: si| en)?|sin|excepto"
+    r"außer(?: bei| wenn| mit)?|salvo(?: si| en)?|sin|excepto|tenzij|behalve(?: als| bij)?|zonder"
 )
 COMPARED = rf"(?={BEFORE})"  # which needs no word before it, as in `empty below grade 4`
 SIDES = rf"(?:(?:(?P<if>{IF})|(?P<unless>{UNLESS}))\s+|{COMPARED})(?P<state>.+)"
-IS = r"(?:(?:is|are|left|stays|ist|bleibt|est|reste|laissée?|está)\s+)*"
+IS = r"(?:(?:is|are|left|stays|ist|bleibt|blijft|est|reste|laissée?|está)\s+)*"
 OF_NULL = re.compile(rf"{IS}(?:{EMPTY}),?\s+{SIDES}", re.IGNORECASE)
 OF_VALUE = re.compile(
     rf"(?:{IS}|always |toujours |immer )?(?P<value>[-+]?[\w.,]+)\s+(?P<both>exactly |genau dann,? )?{SIDES}",
     re.IGNORECASE,
 )
 OF_YES = re.compile(
-    rf"(?:only|seulement|uniquement|nur|solo|sólo)\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE
+    rf"(?:only|seulement|uniquement|nur|solo|sólo|alleen)\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE
 )
-NEVER = r"never|not|nie|niemals|nicht|jamais|nunca"
+NEVER = r"never|not|nie|niemals|nicht|nooit|niet|jamais|nunca"
 OF_NO = re.compile(rf"(?:{NEVER})\s+(?:(?:{IF})\s+|{COMPARED})(?P<state>.+)", re.IGNORECASE)
 OF_NONE = re.compile(
     r"(?P<state>.+?)\s+(?:(?:have|has|get|gets|receive|receives) none|(?:haben|hat|bekommen|erhalten) keine[nrs]?|"
@@ -51,11 +51,11 @@ OF_NONE = re.compile(
     re.IGNORECASE,
 )
 """A group that has none of what the column says: no, or null where 0 is none of its numbers."""
-ELSE = re.compile(r"(?:else|otherwise|sinon|sonst|si no)\s*:?\s+(?P<values>.+)", re.IGNORECASE)
-OR = re.compile(r"\s*(?:,|/|\bor\b|\boder\b|\bou\b|\bo\b)\s*")
+ELSE = re.compile(r"(?:else|otherwise|sinon|sonst|anders|si no)\s*:?\s+(?P<values>.+)", re.IGNORECASE)
+OR = re.compile(r"\s*(?:,|/|\bor\b|\boder\b|\bof\b|\bou\b|\bo\b)\s*")
 CLAUSE = re.compile(r"[;\n]|[.!](?:\s|$)|\s:\s|:\s|,\s|\s[–—]\s")
 LOOKS_LIKE_ONE = re.compile(
-    rf"\b(?:unless|otherwise|else|sinon|sauf|sonst|außer|salvo)\b|\b(?:only|seulement|uniquement|nur|solo)\s+(?:{IF}|{BEFORE})\b|"
+    rf"\b(?:unless|otherwise|else|sinon|sauf|sonst|außer|salvo|tenzij|behalve)\b|\b(?:only|seulement|uniquement|nur|solo)\s+(?:{IF}|{BEFORE})\b|"
     rf"\b(?:{EMPTY}|\d+)\s+(?:if|when|unless|without|sans|wenn|ohne|si|sin)\b|"
     rf"\b(?:{EMPTY})\s+(?:in|for|im|für|bei|{BEFORE})\b|^(?:never|nie|jamais|nunca)\s+(?:{IF}|{BEFORE})\b|"
     rf"^{OF_NONE.pattern.replace('?P<state>', '')}$|"

@@ -13,7 +13,10 @@ from dpmodels.authoring.documents.compared import OPPOSITES, Comparisons
 
 Keys = Mapping[str, Mapping[str, Any]]
 """The keys of columns as a draft has them, by their names."""
-YES_WORDS, NO_WORDS = "yes y true ja j wahr oui o vrai sí si s verdadero", "no n false nein falsch non faux falso"
+YES_WORDS, NO_WORDS = (
+    "yes y true ja j wahr oui o vrai sí si s verdadero waar",
+    "no n false nein falsch non faux falso nee onwaar",
+)
 ANSWER_OF = {**dict.fromkeys(YES_WORDS.split(), True), **dict.fromkeys(NO_WORDS.split(), False)}
 SHORT = 2
 """Letters of a code, which is read in its own capitals alone."""
@@ -26,7 +29,7 @@ EMPTY_WORDS = frozenset(FILLING.split())
 """Words that say nothing of which value is meant."""
 IS = ("is", "ist", "est", "es")
 """Verbs between a column of two answers and its answer, as in `complaint is yes`."""
-NOT = re.compile(r"(?:not|nicht|kein|keine|non|pas|no)\s+", re.IGNORECASE)
+NOT = re.compile(r"(?:not|nicht|kein|keine|niet|geen|non|pas|no)\s+", re.IGNORECASE)
 WRITTEN = re.compile(r"(?P<name>\w+)\s*(?P<sign>!?=)\s*(?P<value>\w+)")
 """A state as a schema writes it."""
 LABEL = r"(?<!\w){}\s*(?:\(([^()]{{1,60}})\)|=\s*([^=,;|()]{{1,60}}))"

@@ -13,7 +13,7 @@ YES, NO = (
 )
 FEWEST_PARTED = 3  # by slashes; two may be one word, such as N/A
 LONGEST_CHOICE = 2  # words of each of two values that `or` alone parts
-BLANK = re.compile(r"(?:left )?(?:empty|blank|leer|vide|vac[ií][oa])", re.IGNORECASE)
+BLANK = re.compile(r"(?:left )?(?:empty|blank|leer|leeg|vide|vac[ií][oa])", re.IGNORECASE)
 """What stands behind the `or` of a list for a missing value."""
 
 

@@ -20,11 +20,11 @@ ABOUT = re.compile(
 DESCRIBES = re.compile(
     r"(?<![\d.,])\d{1,2} (?:digits?|letters?|characters?|ziffern?|stellen|zeichen|chiffres?|lettres?|caractères|"
     r"dígitos?|cifras?|letras?|caracteres)\b|"
-    r"\b(?:rounded (?:to|up|down|in)|in steps of|multiples? of|gerundet|arrondie?s?|redondead[oa]s?)\b|"
+    r"\b(?:rounded (?:to|up|down|in)|in steps of|multiples? of|gerundet|afgerond|arrondie?s?|redondead[oa]s?)\b|"
     r"\b(?:not|nicht) (?:for|to be|zum?|zur) (?:pass|publi|shar|releas|disclos|hand|weiter|veröff)\w*|"
-    r"\b(?:internal use|for internal|free text|freitext|texte libre|texto libre)\b|"
+    r"\b(?:internal use|for internal|free text|freitext|vrije tekst|texte libre|texto libre)\b|"
     r"\b(?:exactly|only|nur|genau|genau dann,?) (?:when|if|wenn)\b|"
-    r"\b(?:if|when|where|unless|wenn|falls|si|cuando) \S+ ?(?:!=|[<>≤≥]=?|=)|[\w)] [*×÷·] [\w(]",
+    r"\b(?:if|when|where|unless|wenn|falls|als|indien|tenzij|si|cuando) \S+ ?(?:!=|[<>≤≥]=?|=)|[\w)] [*×÷·] [\w(]",
     re.IGNORECASE,
 )
 """What no category is called: how long, rounded or secret values are, a condition, or a product."""
@@ -32,7 +32,7 @@ OF_A_VALUE = re.compile(r"\S+(?: \S+)?(?:\s*=\s*|:\s+|\s+[-–]\s+)\S.*")
 """A value of one word or two, with what it stands for."""
 CODED = re.compile(r"(-?\d{1,6})(?:\s+[^\W\d][^=:;|]*)?")
 """A number, perhaps with what it stands for behind a blank."""
-EMPTY_IS = re.compile(r"(?:empty|blank|null|leer|vide|vac[ií][oa])\s*[=:].+", re.IGNORECASE)
+EMPTY_IS = re.compile(r"(?:empty|blank|null|leer|leeg|vide|vac[ií][oa])\s*[=:].+", re.IGNORECASE)
 OR_MORE = re.compile(r",\s*(?:or|oder|ou|o) (?:more|less|mehr|weniger|plus|más)\b", re.IGNORECASE)
 """What takes bounds back that stand before it."""
 END_LABELS = re.compile(r"\s*\(\s*(-?\d+)\s*=[^()]*\)")

@@ -23,42 +23,45 @@ from dpmodels.authoring.type_words import kind_of
 
 HEADED = ("min", "max", "range", "values", "formula", "of")
 """Headings beside which nothing is read of free words, for they say it."""
-ONE_OF = r"one of|any of|either|eine?[rsm]? (?:von|aus|der)|entweder|(?:l')?une? de|soit|una? de"
+ONE_OF = r"one of|any of|either|eine?[rsm]? (?:von|aus|der)|entweder|(?:l')?une? de|soit|una? de|een van|één van"
 LISTS = (
     "values?|allowed values?|possible values?|categories|levels|codes|(?:zulässige |mögliche |erlaubte )?werte?|"
-    "ausprägung(?:en)?|kategorien|valeurs?(?: possibles?| autorisées)?|modalités|catégories|valores?(?: posibles)?"
+    "ausprägung(?:en)?|kategorien|valeurs?(?: possibles?| autorisées)?|modalités|catégories|valores?(?: posibles)?|"
+    "(?:toegestane |mogelijke )?waarden|categorieën"
 )
 LED = re.compile(
-    rf"(?:^|[\s,;(.])(?:(?:{ONE_OF})(?P<colon>\s*[:;])?|(?:{LISTS})(?:\s+(?:are|sind|sont))?\s*(?P<mark>:))\s+(?P<list>.+)",
+    rf"(?:^|[\s,;(.])(?:(?:{ONE_OF})(?P<colon>\s*[:;])?|(?:{LISTS})(?:\s+(?:are|sind|sont|zijn))?\s*(?P<mark>:))\s+(?P<list>.+)",
     re.IGNORECASE,
 )
 """Words before a list; those that are no verb have a colon behind them."""
 STOP = re.compile(r"[()\[\]\n]|[.!](?:\s|$)")
-LAST_OF_LIST = re.compile(r"\s*,?\s+(?:or|oder|ou|o)\s+", re.IGNORECASE)
+LAST_OF_LIST = re.compile(r"\s*,?\s+(?:or|oder|ou|o|(?<=\d\s)of(?=\s\d))\s+", re.IGNORECASE)
 PLAIN_TYPES = (
     "integer|int|integers|whole numbers?|bigint|smallint|float|double|decimal number|numeric|string|varchar|boolean|"
     "bool|categorical|enum|datetime|timestamp|free text|ganzzahl|ganzzahlen|ganze zahl|ganze zahlen|ganzzahlig|"
     "dezimalzahl|kommazahl|gleitkommazahl|kategorial|wahrheitswert|boolesch|zeichenkette|freitext|zeitstempel|entiers?|"
-    "nombre entier|nombre décimal|booléen|texte libre|horodatage|entero|número entero|booleano|texto libre"
+    "nombre entier|nombre décimal|booléen|texte libre|horodatage|entero|número entero|booleano|texto libre|"
+    "geheel getal|decimaal getal|vrije tekst|tijdstip"
 )
 FIRST_TYPES = (
-    "number|numbers|decimal|text|date|day|category|identifier|id|zahl|datum|text|kennung|nombre|texte|jour|fecha"
+    "number|numbers|decimal|text|date|day|category|identifier|id|zahl|datum|text|kennung|nombre|texte|jour|fecha|"
+    "getal|tekst|dag"
 )
 """Words that stand for a type where a description begins with them, and are words like others elsewhere."""
 TYPED = re.compile(rf"({PLAIN_TYPES}|{FIRST_TYPES})(?:\s*:?\s+(.+))?", re.IGNORECASE)
-ANSWER = "yes|no|true|false|ja|nein|oui|non|s[ií]|[yntfjo01]"
-ANSWERS = re.compile(rf"({ANSWER})\s*(?:/|\||,|\bor\b|\boder\b|\bou\b|\bo\b)\s*({ANSWER})", re.IGNORECASE)
+ANSWER = "yes|no|true|false|ja|nein|nee|oui|non|s[ií]|[yntfjo01]"
+ANSWERS = re.compile(rf"({ANSWER})\s*(?:/|\||,|\bor\b|\boder\b|\bof\b|\bou\b|\bo\b)\s*({ANSWER})", re.IGNORECASE)
 CHOICE = re.compile(
-    rf"[\"'`]?({ANSWER})[\"'`]?\s*(?:if|when|wenn|falls|si|cuando|=)\s[^.;()]+?[,;]\s*(?:and |und |et |y )?"
-    rf"(?:(?:else|otherwise|sonst|sinon|si no),?:?\s+[\"'`]?({ANSWER})[\"'`]?|"
-    rf"[\"'`]?({ANSWER})[\"'`]?\s+(?:otherwise|else|if not|sonst|sinon|si no))\s*(?:[.;(].*)?",
+    rf"[\"'`]?({ANSWER})[\"'`]?\s*(?:if|when|wenn|falls|als|indien|si|cuando|=)\s[^.;()]+?[,;]\s*(?:and |und |et |y )?"
+    rf"(?:(?:else|otherwise|sonst|anders|sinon|si no),?:?\s+[\"'`]?({ANSWER})[\"'`]?|"
+    rf"[\"'`]?({ANSWER})[\"'`]?\s+(?:otherwise|else|if not|sonst|anders|sinon|si no))\s*(?:[.;(].*)?",
     re.IGNORECASE,
 )
 """Two answers of which the first is said to hold in some rows, as in `Y if they left, else N`."""
 UNITS = (
     "points?|years?|months?|weeks?|days?|hours?|minutes?|seconds?|percent|degrees?|punkte?n?|jahre?n?|monate?n?|wochen?|"
     "tage?n?|stunden?|minuten?|sekunden?|prozent|grad|ans?|années?|mois|semaines?|jours?|heures?|secondes?|degrés?|"
-    "años?|meses|mes|días?|horas?|minutos?|segundos?|puntos?|%|‰|°c?|k?m|cm|mm|k?g|mg|µg|k?wh?|mwh|ml|l|h|min|s|"
+    "años?|meses|mes|días?|horas?|minutos?|segundos?|puntos?|jaar|jaren|maand(?:en)?|weken|dagen|uur|uren|minuten|seconden|graden|procent|%|‰|°c?|k?m|cm|mm|k?g|mg|µg|k?wh?|mwh|ml|l|h|min|s|"
     "cents?|m²|m³|km/h|kwh|mmhg|bpm|pts?"
 )
 A_UNIT, A_TYPE = re.compile(UNITS, re.IGNORECASE), re.compile(rf"{PLAIN_TYPES}|{FIRST_TYPES}", re.IGNORECASE)
@@ -66,23 +69,28 @@ MEASURED = re.compile(rf"(.*\d)\s*(?:in\s+)?({UNITS})\.?", re.IGNORECASE)
 NAMED = re.compile(r"(.*\d)\s+([^\W\d]+(?:\s[^\W\d]+)?)")
 DECIMALS, DASH = re.compile(r"(?<=\d),(?=\d)"), re.compile(r"(?<=\d)\s[-–—]\s(?=[-+]?\d)")
 OF_RANGE = re.compile(
-    r"(?:(?:valid |allowed )?range|(?:werte)?bereich|plage|intervalle?|rango|values?|werte|valeurs)(?: of)?:?\s+",
+    r"(?:(?:valid |allowed )?range|(?:werte)?bereich|plage|intervalle?|rango|bereik|waarden|values?|"
+    r"werte|valeurs)(?: of)?:?\s+",
     re.IGNORECASE,
 )
 FEW_WORDS = re.compile(r"(?:[^\W\d]+\s+){1,3}(\d.*)")
-BEHIND = re.compile(r"(.+?\S)\s+((?:between|from|zwischen|vo[nm]|entre|d[eu]|del|desde)\s+.+)", re.IGNORECASE)
+BEHIND = re.compile(
+    r"(.+?\S)\s+((?:between|from|zwischen|vo[nm]|van(?:af)?|tussen|entre|d[eu]|del|desde)\s+.+)", re.IGNORECASE
+)
 LABEL = re.compile(r"\s*([^\s=,;|:]+(?: [^\s=,;|:]+){0,2})\s*=\s*[^=|;]+")
 HEDGED = re.compile(
     r"\b(usual|typical|typically|mostly|often|about|approximately|approx|circa|ca|roughly|normally|expected|average|mean|"
     r"example|e\.g|such as|üblich\w*|typisch\w*|etwa|ungefähr|rund|normal\w*|z\.\s?b|beispiel\w*|mittel|environ|"
-    r"généralement|normalement|exemple|aproximadamente|normalmente|ejemplo)\b"
+    r"généralement|normalement|exemple|aproximadamente|normalmente|ejemplo|"
+    r"ongeveer|meestal|gewoonlijk|doorgaans|bijvoorbeeld|bijv|gemiddeld)\b"
 )
 OBSERVED = re.compile(
     r"\b(observed|seen|found|occurring|actual|data|sampled?|file|dataset|median|quantiles?|percentiles?|std|sd|missing|"
     r"others|removed|excluded|etc|pages?|pp|see|cf|cited|described|figure|fig|article|section|chapter|annex|appendix|gdpr|"
     r"beobachtet\w*|gefunden|daten|stichprobe|datei|fehlend\w*|entfernt|usw|seiten?|siehe|vgl|abb|abbildung|tabelle|"
     r"artikel|kapitel|anhang|observée?s?|constatée?s?|données|échantillon|fichier|médiane|manquante?s?|autres|voir|"
-    r"annexe|observad[oa]s?|datos|muestra|archivo|mediana|otr[oa]s|véase|página)\b|[.…]{3}|§",
+    r"annexe|observad[oa]s?|datos|muestra|archivo|mediana|otr[oa]s|véase|página|"
+    r"waargenomen|gevonden|steekproef|bestand|gegevens|bijlage|zie|blz)\b|[.…]{3}|§",
     re.IGNORECASE,
 )
 CITED = re.compile(r"\b(?:pp?|art|abb|fig|cf|vgl)\.\s?[\d\[]", re.IGNORECASE)
@@ -93,7 +101,7 @@ EITHER_NUMBER = re.compile(
     re.IGNORECASE,
 )
 """Few numbers of which the last holds in some rows, as in `0, or 20 for members`."""
-FIGURE = re.compile(r"\d+")
+FIGURE, A_NUMBER = re.compile(r"\d+"), re.compile(r"\d+(?:\.\d+)?")
 FEW, MANY, SHORT = 3, 4, 3
 """Values from which on a list needs no word before it, or may end with one of several words; letters of a code."""
 BRACKETS = re.compile(r"\s*\([^()]*\)")
@@ -276,7 +284,7 @@ def _bare_list(part: str) -> Cell | None:
     """Read words between commas, slashes or bars that nothing says to be values."""
     if INTERVAL.fullmatch(part) or RANGE.search(part):
         return None
-    members = _members(part)
+    members = _without_unit(_members(part))
     is_code = all(len(member) <= SHORT for member in members)
     is_several = len(members) >= FEW or is_code or "|" in part or not re.search("[,/;]", part)
     spaced = [member for member in members if " " in member]
@@ -289,6 +297,16 @@ def _bare_list(part: str) -> Cell | None:
     if any(map(A_TYPE.fullmatch, members)) and not _names_a_type(part):
         return None
     return Cell("values", " | ".join(members), "|" in part)
+
+
+def _without_unit(members: list[str]) -> list[str]:
+    """Return listed numbers without the unit of all that stands behind the last, as in `0, 150 or 300 euros`."""
+    if len(members) < FEW or not all(map(A_NUMBER.fullmatch, members[:-1])):
+        return members
+    last = bare(members[-1])
+    match = MEASURED.fullmatch(last)
+    last = match[1] if match else last
+    return [*members[:-1], last] if A_NUMBER.fullmatch(last) else members
 
 
 def _is_named(spaced: list[str], members: list[str]) -> bool:

@@ -4,10 +4,10 @@ import re
 from datetime import date
 
 MONTHS = (
-    "jan|ene", "f[eé][bv]", "m[aä]r|mrz", "apr|avr|abr", "ma[iy]", "jun|juin", "jul|juil", "aug|ao[uû]|ago", "sep|set",
-    "o[ck]t", "nov", "de[cz]|déc|dic",
+    "jan|ene", "f[eé][bv]", "m[aä]r|mrz|maart|mrt", "apr|avr|abr", "ma[iy]|mei", "jun|juin", "jul|juil",
+    "aug|ao[uû]|ago", "sep|set", "o[ck]t", "nov", "de[cz]|déc|dic",
 )  # fmt: skip
-"""How the months begin in English, German, French and Spanish."""
+"""How the months begin in English, German, French, Spanish and Dutch."""
 MONTH = "|".join(rf"(?:{begin})[^\W\d_]{{0,7}}" for begin in MONTHS)
 DAY, YEAR = r"(?P<day>\d\d?)", r"(?P<year>\d{4})"
 WRITTEN = tuple(

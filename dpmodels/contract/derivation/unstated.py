@@ -1,6 +1,6 @@
 """Of which derived columns a report will state no mean, and which columns are counted for figures alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.contract.columns import Continuous, Derived, computed, copy_of
@@ -73,10 +73,10 @@ def _of_joint(name: str, operands: Sequence[str], table: Sequence[str], columns:
     return said.format(name=name, columns=named, others=" and ".join(others), by=" --by ".join(by))
 
 
-def for_figures_alone(columns: Mapping[str, Any]) -> str:
-    """Name the columns that are counted, of which nothing is handed over."""
+def for_figures_alone(columns: Mapping[str, Any], asked: Collection[str] = ()) -> str:
+    """Name the columns that are counted, of which nothing is handed over; but those that a workload asks for."""
     operands = {name for one in columns.values() if isinstance(one, Derived) for name in one.operands}
-    names = [name for name in computed(columns) if columns[name].keep and name not in operands]
+    names = [name for name in computed(columns) if columns[name].keep and name not in {*operands, *asked}]
     if not names:
         return ""
     it, takes = ("it", "it takes") if len(names) == 1 else ("them", "they take")

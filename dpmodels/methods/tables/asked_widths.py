@@ -11,7 +11,7 @@ Privacy: reads no data; a post-processing of public parameters.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median_high
 from typing import Any, NamedTuple
 
@@ -45,12 +45,16 @@ class Width(NamedTuple):
         rows: of the data set.
         shares: of a share or rate; parts of the group. Empty where no two columns have a share.
         means: of a mean; standard deviations of its column. Empty where no column is a number.
+        number: the column that the means are of, where it is one alone; else empty.
+        largest_stddev: the standard deviation that no values within its bounds exceed, half of its range.
     """
 
     asked: str
     rows: int
     shares: tuple[float, ...]
     means: tuple[float, ...]
+    number: str = ""
+    largest_stddev: float = 0.0
 
 
 def widths_of(looks: Any, line: Line, rows: int, parts: Sequence[float] = GROUPS) -> list[Width]:
@@ -69,7 +73,9 @@ def widths_of(looks: Any, line: Line, rows: int, parts: Sequence[float] = GROUPS
     sizes = [(part, part * rows) for part in parts]
     asked = {one.text: [*one.pairs(names)] for one in weighed(looks.schema)}
     widths = [
-        _middle(text, rows, [_pair(sizes, of_pairs[i, j], every[i], every[j]) for i, j in pairs])
+        _middle(text, rows, [_pair(sizes, of_pairs[i, j], every[i], every[j]) for i, j in pairs])._replace(
+            **_number({names[i]: columns[i] for pair in pairs for i in pair})
+        )
         for text, pairs in asked.items()
         if pairs
     ]
@@ -108,16 +114,32 @@ def _pair(
     for (column, cells), (other, others) in ((first, second), (second, first)):
         is_cut = isinstance(other, Continuous)
         share = [IN_95_OF_100 * stddev * math.sqrt(max(1, part * others * is_cut)) / n for part, n in sizes]
-        if isinstance(column, Continuous) and not isinstance(column, Datetime):
+        if _has_mean(column):
             means.append(tuple(math.hypot(MEASURED * one * math.sqrt(cells), INSIDE) for one in share))
         elif isinstance(column, Discrete) and (isinstance(other, Discrete) or cells <= TWO):
             shares.append(tuple(share))
     return shares, means
 
 
+def _has_mean(column: Modelled) -> bool:
+    return isinstance(column, Continuous) and not isinstance(column, Datetime)
+
+
+def _number(columns: Mapping[str, Modelled]) -> dict[str, Any]:
+    """Return the only one of some columns that has means, and the most that its values can vary by."""
+    numbers = {name: one for name, one in columns.items() if isinstance(one, Continuous) and _has_mean(one)}
+    if len(numbers) != 1:
+        return {}
+    ((name, column),) = numbers.items()
+    return {"number": name, "largest_stddev": (column.high - column.low) / 2}
+
+
 def _middle(asked: str, rows: int, pairs: Sequence[tuple[list[Wide], list[Wide]]]) -> Width:
     """Return the widths of the middle one of some pairs of columns."""
-    shares, means = ([one for each in pairs for one in each[of]] for of in (0, 1))
-    return Width(
-        asked, rows, *(tuple(median_high(part) for part in zip(*each, strict=True)) for each in (shares, means))
-    )
+    shares, means = (_of_all([one for each in pairs for one in each[of]]) for of in (0, 1))
+    return Width(asked, rows, shares, means)
+
+
+def _of_all(widths: Sequence[Wide]) -> Wide:
+    """Return the middle one of some widths, in groups of each size."""
+    return tuple(median_high(part) for part in zip(*widths, strict=True))

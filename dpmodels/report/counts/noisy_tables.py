@@ -23,7 +23,7 @@ from dpmodels.plural import listed
 from dpmodels.releases.release import Release
 from dpmodels.report.counts.cell_values import CellValues
 from dpmodels.report.counts.likely import Side, likely, side_of, spread
-from dpmodels.report.counts.table_rows import rows_of_table
+from dpmodels.report.counts.table_rows import rows_of_table, side_by_side
 from dpmodels.report.derived.counted import Moments, labels_of, mean_of, moments_of, tails_joined
 from dpmodels.report.derived.possible import Rules
 
@@ -314,9 +314,10 @@ def noisy_tables(release: Release) -> Iterator[pa.Table]:
         Unsuitable: its method releases no counts.
     """
     measured, combined, values, _ = _tables_of(release)
-    rows = list[pa.Table]()
-    for number, (kind, table) in enumerate(_of_kinds(measured, combined)):
-        rows.append(rows_of_table(number, kind, table, values))
+    rows, every = list[pa.Table](), _of_kinds(measured, combined)
+    most = max((len(table.names) for _, table in every), default=0)
+    for number, (kind, table) in enumerate(every):
+        rows.append(side_by_side(rows_of_table(number, kind, table, values), most))
         if sum(map(len, rows)) >= LEAST_ROWS:
             yield pa.concat_tables(rows)
             rows = []

@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
         ("standard_error", pa.float64()),
     ]
 )
+PLACES = {"columns": "column", "cells": "cell", "low": "low", "high": "high", "mean": "mean", "stddev": "stddev"}
+"""What of a row is said of each of its columns, and what the first of these is called by, with `_1` behind it."""
 NO_NUMBERS = (None, None, None, None)
 Cell = tuple[str, float | None, float | None, float | None, float | None]
 """Label of a cell; and, in a column of numbers, the bounds, the mean and the standard deviation of the values in it.
@@ -49,6 +51,21 @@ def rows_of_table(number: int, kind: str, table: NoisyTable, values: CellValues,
     figures = [np.full(size, number), kinds, [list(table.names)] * size, *parts, table.counts.ravel(), errors]
     arrays = [pa.array(each, type=field.type) for each, field in zip(figures, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def side_by_side(table: pa.Table, columns: int) -> pa.Table:
+    """Return the rows of all tables with a value in each field: what is said of each of their columns stands apart.
+
+    Args:
+        table: rows as ``rows_of_table`` has them.
+        columns: the most that any table has; those of fewer have nulls behind them.
+    """
+    fields = {name: table[name] for name in ("table", "kind")}
+    for place in range(columns):
+        for several, one in PLACES.items():
+            parts = (each[place] if place < len(each) else None for each in table[several].to_pylist())
+            fields[f"{one}_{place + 1}"] = pa.array(parts, type=SCHEMA.field(several).type.value_type)
+    return pa.table(fields | {name: table[name] for name in ("count", "standard_error")})
 
 
 def _cells(values: CellValues, name: str, numbers: NDArray[np.int64], asked: bool) -> list[Cell]:
