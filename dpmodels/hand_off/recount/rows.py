@@ -1,0 +1,76 @@
+"""The synthetic rows of a hand-off, as they lie in its folder, read a batch at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpmodels.arrays import Floats
+from dpmodels.contract.columns import Derived
+from dpmodels.contract.schema import Schema
+from dpmodels.files import open_plain
+from dpmodels.gate.made_files import batches_of
+from dpmodels.hand_off.recount.groups import Inside, Values
+from dpmodels.report.fidelity import FIT_ROWS
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """The rows of one table in the files of a hand-off, in their order."""
+
+    folder: Path
+    parts: Sequence[str]
+    schema: Schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for name in self.parts:
+            with open_plain(self.folder, self.folder / name) as file:
+                yield from batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema)
+
+    @cached_property
+    def first(self) -> "Rows":
+        """Return the first rows, of which a report makes all that is of several columns together."""
+        read, missing = list[pa.RecordBatch](), FIT_ROWS
+        for batch in self:
+            read.append(batch.slice(0, missing))
+            missing -= len(read[-1])
+            if not missing:
+                break
+        return Rows(pa.Table.from_batches(read).unify_dictionaries(), self.schema.columns)
+
+
+class Rows:
+    """Some rows, whose columns are read as they are asked for."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch, columns: Mapping[str, Any]) -> None:
+        self.table, self.columns = table, columns
+        self._values = dict[str, Values]()
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def has(self, *names: str) -> bool:
+        """Tell whether columns are among those that are handed over."""
+        return {*names} <= {*self.table.schema.names}
+
+    def values(self, name: str) -> Values:
+        """Return the values of a column."""
+        if name not in self._values:
+            self._values[name] = Values.of(self.columns[name], self.table.column(name))
+        return self._values[name]
+
+    def groups(self, name: str, labels: Sequence[Sequence[str]]) -> Inside:
+        """Tell which rows are in groups of a column's values."""
+        return self.values(name).groups(labels)
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column as numbers, or of dates as days or seconds; null, and what is no number, as NaN."""
+        numbers = self.values(name).numbers
+        is_date = isinstance(self.columns[name], Derived) and len(numbers) != len(self)
+        return np.full(len(self), np.nan) if is_date else numbers
