@@ -11,19 +11,17 @@ import numpy as np
 
 from dpmodels.arrays import Floats
 from dpmodels.contract.columns import Derived, Integer, Number
-from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.recount.groups import NULL, Inside
 from dpmodels.hand_off.recount.rows import HandedOver, Rows
+from dpmodels.report.derived.means import known_means
 from dpmodels.report.derived.shares import shown
 from dpmodels.statistics.digits import beside
 
 Facts = Mapping[str, Any]
 SHARE, ROUNDED = 2e-6, 2e-8
 """By how much a share of some columns together, and of one column, may be off by its rounding."""
-CLOSE = 1e-9
-"""How far another order of adding may move a mean, relatively."""
-DERIVED = ("labels", "values", "ordered", "synthetic")
-"""What a report says of a derived column that follows from the rows alone."""
+FIVE_DIGITS, CLOSE = 1e-5, 1e-9
+"""How far a mean may be off that has six digits, and how far another order of adding may move it, relatively."""
 
 
 class Differing(NamedTuple):
@@ -34,27 +32,26 @@ class Differing(NamedTuple):
     counted: Any
 
 
-def differing(report: Facts, rows: HandedOver, schema: Schema) -> Iterator[Differing]:
+def differing(report: Facts, rows: HandedOver) -> Iterator[Differing]:
     """Yield the figures of the synthetic rows that are not those of the rows."""
-    yield from _of_columns(report["columns"], rows, schema)
+    yield from _of_columns(report["columns"], rows)
     names = [one["name"] for one in report["columns"]]
     for facts in report.get("derived", ()):
-        yield from _of_derived(facts, rows.first, schema)
+        yield from _of_derived(facts, report["columns"], rows.first)
     for table in (report["pairs"] or {}).get("tables", ()):
         yield from _of_pair(table, [names[place] for place in table["columns"]], rows.first)
     for one in (*_of_classes(report.get("rates") or {"columns": []}), *report.get("asked_rates", ())):
         for facts in one["columns"]:
-            yield from _of_rates(facts, names[one["target"]], one["class"], names[facts["column"]], rows.first, schema)
+            yield from _of_rates(facts, names[one["target"]], one["class"], names[facts["column"]], rows.first)
     for facts in (*report.get("groups", ()), *report.get("joint", ())):
-        yield from _by_groups(facts, rows.first, schema)
+        yield from _by_groups(facts, rows.first)
 
 
-def _of_columns(columns: Sequence[Facts], rows: HandedOver, schema: Schema) -> Iterator[Differing]:
+def _of_columns(columns: Sequence[Facts], rows: HandedOver) -> Iterator[Differing]:
     """Compare the shares and the means of single columns, of which all rows are read."""
     sure, maybe = ({one["name"]: np.zeros(len(one["labels"])) for one in columns} for _ in range(2))
     sums, number = {one["name"]: np.zeros(2) for one in columns}, 0
-    for batch in rows:
-        these = Rows(batch, schema.columns)
+    for these in rows:
         number += len(these)
         for one in columns:
             if not these.has(name := one["name"]):
@@ -62,7 +59,7 @@ def _of_columns(columns: Sequence[Facts], rows: HandedOver, schema: Schema) -> I
             inside = these.groups(name, [[label] for label in one["labels"]])
             sure[name] += inside.sure.sum(axis=1)
             maybe[name] += inside.maybe.sum(axis=1)
-            if "mean" in one and isinstance(schema.columns[name], Integer | Number):
+            if "mean" in one and isinstance(these.columns[name], Integer | Number):
                 values = these.numbers(name)
                 sums[name] += np.nansum(values), np.isfinite(values).sum()
     for one in columns:
@@ -93,25 +90,31 @@ def _mean(name: str, mean: Facts | None, sums: Floats) -> Iterator[Differing]:
 def _is_rounded(stated: float, counted: float, error: float = 0.0) -> bool:
     """Tell whether a number is another one, rounded beside an error, however its parts were added up."""
     low, high = sorted(counted * (1 + off) for off in (-CLOSE, CLOSE))
-    slack = 1e-5 * abs(counted) if error == 0.0 else 0.0
+    slack = FIVE_DIGITS * abs(counted) if error == 0.0 else 0.0
     return beside(low, error) - slack <= stated <= beside(high, error) + slack
 
 
-def _of_derived(facts: Facts, rows: Rows, schema: Schema) -> Iterator[Differing]:
+def _of_derived(facts: Facts, columns: Sequence[Facts], rows: Rows) -> Iterator[Differing]:
     """Compare the values of a derived column, which are handed over."""
     name = facts["name"]
-    column = schema.columns[name]
+    column = rows.columns[name]
     if not rows.has(name) or not isinstance(column, Derived):
         return
     try:
-        made = shown(column, schema.columns, rows.table.column(name).combine_chunks(), np.ones(len(rows)))
+        made = shown(column, rows.columns, rows.table.column(name).combine_chunks(), np.ones(len(rows)))
     except (ValueError, ArithmeticError, StopIteration):
         return
     if facts["labels"] != made["labels"]:
-        yield Differing(f"the values of {name}", facts["labels"], made["labels"])
+        yield Differing(f"what the values of {name} are called", " ".join(facts["labels"]), " ".join(made["labels"]))
         return
     shares = np.array(made["synthetic"])
     yield from _shares(f"the share of {name}", facts["labels"], facts["synthetic"], shares, shares)
+    mean, numbers = facts.get("mean", {}).get("synthetic"), rows.numbers(name)
+    follows = known_means(column, columns).get("mean", {}).get("synthetic")  # of all rows, as those of its columns
+    if mean is not None and mean != follows and np.isfinite(numbers).any():
+        counted = float(np.nanmean(numbers))
+        if not abs(mean - counted) <= FIVE_DIGITS * abs(counted):
+            yield Differing(f"the mean of {name}", mean, counted)
 
 
 def _of_pair(table: Facts, names: Sequence[str], rows: Rows) -> Iterator[Differing]:
@@ -123,9 +126,9 @@ def _of_pair(table: Facts, names: Sequence[str], rows: Rows) -> Iterator[Differi
         first.astype(np.float32) @ second.astype(np.float32).T / max(len(rows), 1)
         for first, second in zip(*both, strict=True)
     )
-    for labels, *shares in zip(table["labels"][0], table["synthetic"], sure, maybe, strict=True):
+    for labels, stated, low, high in zip(table["labels"][0], table["synthetic"], sure, maybe, strict=True):
         what = f"the share of {' and '.join(names)}: {' or '.join(labels)}"
-        yield from _shares(what, list(map(" or ".join, table["labels"][1])), *shares, SHARE)
+        yield from _shares(what, list(map(" or ".join, table["labels"][1])), stated, low, high, SHARE)
 
 
 def _of_classes(rates: Facts) -> Iterator[Facts]:
@@ -136,23 +139,21 @@ def _of_classes(rates: Facts) -> Iterator[Facts]:
         yield {**rates, **other, "columns": columns}
 
 
-def _of_rates(
-    facts: Facts, target: str, of_class: str, by: str, rows: Rows, schema: Schema
-) -> Iterator[Differing]:
+def _of_rates(facts: Facts, target: str, of_class: str, by: str, rows: Rows) -> Iterator[Differing]:
     """Compare the rates of a class in the groups of a column."""
     if rows.has(target, by):
-        low, high = _rates(target, of_class, rows.groups(by, facts["labels"]), rows, schema)
+        low, high = _rates(target, of_class, rows.groups(by, facts["labels"]), rows)
         labels = list(map(" or ".join, facts["labels"]))
         yield from _shares(f"the rate of {target} = {of_class} by {by}", labels, facts["synthetic"], low, high, SHARE)
 
 
-def _rates(target: str, of_class: str, groups: Inside, rows: Rows, schema: Schema) -> tuple[Floats, Floats]:
+def _rates(target: str, of_class: str, groups: Inside, rows: Rows) -> tuple[Floats, Floats]:
     """Return between what the rate of a class lies in each group; 0 in one without rows. Shapes: [groups] both.
 
     The target has null as a class; of other columns, rows without a value do not count.
     """
     null = rows.groups(target, [[NULL]]).sure[0]
-    valid = np.ones(len(rows), dtype=np.bool_) if target == schema.target else ~null
+    valid = np.ones(len(rows), dtype=np.bool_) if target == rows.schema.target else ~null
     is_class = rows.groups(target, [[of_class]]).sure[0]
     (sure, most), (others, most_others) = (
         [(each & those).sum(axis=1).astype(np.float64) for each in groups]
@@ -161,7 +162,7 @@ def _rates(target: str, of_class: str, groups: Inside, rows: Rows, schema: Schem
     return sure / np.maximum(sure + most_others, 1.0), most / np.maximum(most + others, 1.0)
 
 
-def _by_groups(facts: Facts, rows: Rows, schema: Schema) -> Iterator[Differing]:
+def _by_groups(facts: Facts, rows: Rows) -> Iterator[Differing]:
     """Compare the means, or the rates, by the groups of one column or of two."""
     by = [facts["by"]] if isinstance(facts.get("by"), str) else facts.get("by", [])
     if not by or not rows.has(facts["column"], *by):
@@ -172,7 +173,7 @@ def _by_groups(facts: Facts, rows: Rows, schema: Schema) -> Iterator[Differing]:
     what = f"{facts['column']} by {' and '.join(by)}"
     stated = [one["synthetic"] for one in facts["groups"]]
     if "class" in facts:
-        low, high = _rates(facts["column"], facts["class"], groups, rows, schema)
+        low, high = _rates(facts["column"], facts["class"], groups, rows)
         known = [(name, share, *ends) for name, share, *ends in zip(map(str, labels), stated, low, high, strict=True)]
         for name, share, least, most in known:
             if share is not None and not least - SHARE <= share <= most + SHARE:

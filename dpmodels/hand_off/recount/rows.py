@@ -1,10 +1,9 @@
 """The synthetic rows of a hand-off, as they lie in its folder, read a batch at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,29 +26,38 @@ class HandedOver:
     folder: Path
     parts: Sequence[str]
     schema: Schema
+    tell: Callable[[int], None] = lambda _: None
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+    def told(self, tell: Callable[[int], None]) -> "HandedOver":
+        """Return the same, which tells how many rows were read."""
+        return replace(self, tell=tell)
+
+    def __iter__(self) -> Iterator["Rows"]:
+        number = 0
         for name in self.parts:
             with open_plain(self.folder, self.folder / name) as file:
-                yield from batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema)
+                for batch in batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema):
+                    yield Rows(batch, self.schema)
+                    number += len(batch)
+                    self.tell(number)
 
     @cached_property
     def first(self) -> "Rows":
         """Return the first rows, of which a report makes all that is of several columns together."""
         read, missing = list[pa.RecordBatch](), FIT_ROWS
-        for batch in self:
-            read.append(batch.slice(0, missing))
+        for rows in self:
+            read.append(rows.table.slice(0, missing))
             missing -= len(read[-1])
             if not missing:
                 break
-        return Rows(pa.Table.from_batches(read).unify_dictionaries(), self.schema.columns)
+        return Rows(pa.Table.from_batches(read).unify_dictionaries(), self.schema)
 
 
 class Rows:
     """Some rows, whose columns are read as they are asked for."""
 
-    def __init__(self, table: pa.Table | pa.RecordBatch, columns: Mapping[str, Any]) -> None:
-        self.table, self.columns = table, columns
+    def __init__(self, table: pa.Table | pa.RecordBatch, schema: Schema) -> None:
+        self.table, self.schema, self.columns = table, schema, schema.columns
         self._values = dict[str, Values]()
 
     def __len__(self) -> int:
