@@ -20,6 +20,8 @@ from dpmodels.statistics.digits import beside
 Facts = Mapping[str, Any]
 SHARE, ROUNDED = 2e-6, 2e-8
 """By how much a share of some columns together, and of one column, may be off by its rounding."""
+LEAST = 1e-300
+"""Stands for the weight of no row, by which nothing can be divided."""
 FIVE_DIGITS, CLOSE = 1e-5, 1e-9
 """How far a mean may be off that has six digits, and how far another order of adding may move it, relatively."""
 
@@ -50,20 +52,21 @@ def differing(report: Facts, rows: HandedOver) -> Iterator[Differing]:
 def _of_columns(columns: Sequence[Facts], rows: HandedOver) -> Iterator[Differing]:
     """Compare the shares and the means of single columns, of which all rows are read."""
     sure, maybe = ({one["name"]: np.zeros(len(one["labels"])) for one in columns} for _ in range(2))
-    sums, number = {one["name"]: np.zeros(2) for one in columns}, 0
+    sums, number = {one["name"]: np.zeros(2) for one in columns}, 0.0
     for these in rows:
-        number += len(these)
+        number += float(these.weights.sum())
         for one in columns:
             if not these.has(name := one["name"]):
                 continue
             inside = these.groups(name, [[label] for label in one["labels"]])
-            sure[name] += inside.sure.sum(axis=1)
-            maybe[name] += inside.maybe.sum(axis=1)
+            sure[name] += inside.sure @ these.weights
+            maybe[name] += inside.maybe @ these.weights
             if "mean" in one and isinstance(these.columns[name], Integer | Number):
                 values = these.numbers(name)
-                sums[name] += np.nansum(values), np.isfinite(values).sum()
+                there = np.isfinite(values)
+                sums[name] += values[there] @ these.weights[there], these.weights[there].sum()
     for one in columns:
-        name, in_all = one["name"], max(number, 1)
+        name, in_all = one["name"], max(number, 1.0)
         if these.has(name):
             yield from _shares(
                 f"the share of {name}", one["labels"], one["synthetic"], sure[name] / in_all, maybe[name] / in_all
@@ -101,7 +104,7 @@ def _of_derived(facts: Facts, columns: Sequence[Facts], rows: Rows) -> Iterator[
     if not rows.has(name) or not isinstance(column, Derived):
         return
     try:
-        made = shown(column, rows.columns, rows.table.column(name).combine_chunks(), np.ones(len(rows)))
+        made = shown(column, rows.columns, rows.table.column(name).combine_chunks(), rows.weights)
     except (ValueError, ArithmeticError, StopIteration):
         return
     if facts["labels"] != made["labels"]:
@@ -110,9 +113,10 @@ def _of_derived(facts: Facts, columns: Sequence[Facts], rows: Rows) -> Iterator[
     shares = np.array(made["synthetic"])
     yield from _shares(f"the share of {name}", facts["labels"], facts["synthetic"], shares, shares)
     mean, numbers = facts.get("mean", {}).get("synthetic"), rows.numbers(name)
+    there = np.isfinite(numbers)
     follows = known_means(column, columns).get("mean", {}).get("synthetic")  # of all rows, as those of its columns
-    if mean is not None and mean != follows and np.isfinite(numbers).any():
-        counted = float(np.nanmean(numbers))
+    if mean is not None and mean != follows and there.any():
+        counted = float(np.average(numbers[there], weights=rows.weights[there]))
         if not abs(mean - counted) <= FIVE_DIGITS * abs(counted):
             yield Differing(f"the mean of {name}", mean, counted)
 
@@ -123,7 +127,7 @@ def _of_pair(table: Facts, names: Sequence[str], rows: Rows) -> Iterator[Differi
         return
     both = [rows.groups(name, labels) for name, labels in zip(names, table["labels"], strict=True)]
     sure, maybe = (
-        first.astype(np.float32) @ second.astype(np.float32).T / max(len(rows), 1)
+        (first * rows.weights) @ second.T / max(float(rows.weights.sum()), 1.0)
         for first, second in zip(*both, strict=True)
     )
     for labels, stated, low, high in zip(table["labels"][0], table["synthetic"], sure, maybe, strict=True):
@@ -156,10 +160,9 @@ def _rates(target: str, of_class: str, groups: Inside, rows: Rows) -> tuple[Floa
     valid = np.ones(len(rows), dtype=np.bool_) if target == rows.schema.target else ~null
     is_class = rows.groups(target, [[of_class]]).sure[0]
     (sure, most), (others, most_others) = (
-        [(each & those).sum(axis=1).astype(np.float64) for each in groups]
-        for those in (valid & is_class, valid & ~is_class)
+        [each @ (rows.weights * those) for each in groups] for those in (valid & is_class, valid & ~is_class)
     )
-    return sure / np.maximum(sure + most_others, 1.0), most / np.maximum(most + others, 1.0)
+    return sure / np.maximum(sure + most_others, LEAST), most / np.maximum(most + others, LEAST)
 
 
 def _by_groups(facts: Facts, rows: Rows) -> Iterator[Differing]:

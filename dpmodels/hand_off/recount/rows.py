@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from dpmodels.arrays import Floats
+from dpmodels.codec.flat import join, tables_of
 from dpmodels.contract.columns import Derived
+from dpmodels.contract.family import CHILDREN
 from dpmodels.contract.schema import Schema
 from dpmodels.files import open_plain
 from dpmodels.gate.made_files import batches_of
@@ -21,11 +24,12 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class HandedOver:
-    """The rows of one table in the files of a hand-off, in their order."""
+    """The rows of one table in the files of a hand-off, in their order; a file has ``most`` rows at most."""
 
     folder: Path
     parts: Sequence[str]
     schema: Schema
+    most: int | None = None
     tell: Callable[[int], None] = lambda _: None
 
     def told(self, tell: Callable[[int], None]) -> "HandedOver":
@@ -34,34 +38,63 @@ class HandedOver:
 
     def __iter__(self) -> Iterator["Rows"]:
         number = 0
+        for batch in self._batches():
+            yield Rows(batch, self.schema)
+            number += len(batch)
+            self.tell(number)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         for name in self.parts:
             with open_plain(self.folder, self.folder / name) as file:
-                for batch in batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema):
-                    yield Rows(batch, self.schema)
-                    number += len(batch)
-                    self.tell(number)
+                yield from batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema, self.most)
 
     @cached_property
     def first(self) -> "Rows":
         """Return the first rows, of which a report makes all that is of several columns together."""
-        read, missing = list[pa.RecordBatch](), FIT_ROWS
+        read, missing = list[Rows](), FIT_ROWS
         for rows in self:
-            read.append(rows.table.slice(0, missing))
+            read.append(rows.take(missing))
             missing -= len(read[-1])
             if not missing:
                 break
-        return Rows(pa.Table.from_batches(read).unify_dictionaries(), self.schema)
+        table = pa.Table.from_batches([batch for one in read for batch in one.batches()]).unify_dictionaries()
+        return Rows(table, read[0].schema, np.concatenate([one.weights for one in read]))
+
+
+@dataclass(frozen=True)
+class OfUsers(HandedOver):
+    """The rows of two tables, of users and of theirs, joined again; each user weighs one."""
+
+    @override
+    def __iter__(self) -> Iterator["Rows"]:
+        tables = dict[str, pa.Table]()
+        for name in tables_of(self.schema):
+            own = replace(self, parts=[part for part in self.parts if part.split("/")[1] == name])
+            tables[name] = pa.Table.from_batches([*own._batches()]).unify_dictionaries()
+        flat = join(self.schema, tables)
+        weights = 1.0 / np.maximum(flat.column(CHILDREN).to_numpy().astype(np.float64), 1.0)
+        yield Rows(flat, self.schema.flat, weights)
+        self.tell(len(flat))
 
 
 class Rows:
-    """Some rows, whose columns are read as they are asked for."""
+    """Some rows, whose columns are read as they are asked for, with what each weighs. Shapes: ``weights`` [B]."""
 
-    def __init__(self, table: pa.Table | pa.RecordBatch, schema: Schema) -> None:
+    def __init__(self, table: pa.Table | pa.RecordBatch, schema: Schema, weights: Floats | None = None) -> None:
         self.table, self.schema, self.columns = table, schema, schema.columns
+        self.weights = np.ones(len(self)) if weights is None else weights
         self._values = dict[str, Values]()
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def take(self, most: int) -> "Rows":
+        """Return the first of them."""
+        return Rows(self.table.slice(0, most), self.schema, self.weights[:most])
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """Return them as batches."""
+        return self.table.to_batches() if isinstance(self.table, pa.Table) else [self.table]
 
     def has(self, *names: str) -> bool:
         """Tell whether columns are among those that are handed over."""
