@@ -92,6 +92,12 @@ def verify_hand_off(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
     _check_last(folder, manifest, contract, check, bar)
+    _say(folder, manifest, contract, check)
+    return check
+
+
+def _say(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
+    """Say what was promised, who paid, and what was declared."""
     check.charge, check.days = _paid(manifest), _days(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
@@ -99,7 +105,6 @@ def verify_hand_off(
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
     say_declared(folder, manifest, contract, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
-    return check
 
 
 def _check_last(

@@ -1,6 +1,7 @@
 """Where a hand-off is weak, as rows of its data sheet: what, how far it is off, and what not to do with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages import report
@@ -23,6 +24,9 @@ OF_SHARES = "the most that any share of the rows is off (total variation; in nin
 OF_MEANS = "within holds in nineteen releases of twenty, where values thin out towards the bounds"
 NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of it for real."
 NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Rely on no more than this."
+NO_MEAN_OF_IT, BETWEEN = "Use no mean", re.compile(r"its mean lies anywhere from (\S+) to ([^\s;.]+(?:\.\d+)?)")
+HIDDEN = "by noise alone its mean lies anywhere from {low} to {high}"
+USE_NONE = "Use no mean and no total of it, not by group either, unless you know that its values thin out."
 Row = tuple[str, str, str]
 
 
@@ -47,6 +51,7 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
         *((f"Mean of {name}", said, NO_MEAN) for name, said in means),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
+        *([] if "marked" not in quality else _hidden(quality, dropped)),
         *([] if "marked" in quality else [*_avoided(avoid, numbers), *_too_far(far)]),
         *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
     ]
@@ -54,6 +59,14 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         have = "column has" if further == 1 else "columns have"
         rows.append((f"{further} more {have} a warning", "which report.html shows", NO_USE))
     return rows
+
+
+def _hidden(quality: Mapping[str, Any], dropped: Collection[str]) -> Iterator[Row]:
+    """Say of each amount between what noise alone leaves its mean, and so that no mean of it is to be used."""
+    for one in quality["warnings"]:
+        name, _, words = one.partition(": ")
+        if name not in dropped and words.startswith(NO_MEAN_OF_IT) and (ends := BETWEEN.search(words)):
+            yield cut(name), HIDDEN.format(low=ends[1], high=ends[2]), USE_NONE
 
 
 def _too_far(far: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:

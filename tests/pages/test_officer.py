@@ -57,7 +57,7 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
     assert "only if each person has one record, else a row of several): ε and δ alone give it, for any noise" in page
-    assert "Bets by the noise that was drawn, in small print below, are for experts on this release alone." in page
+    assert "The smaller chances in small print below hold of this release alone, and are for experts." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
     assert "are for experts" not in said(card)["statement.html"]
 
@@ -157,7 +157,7 @@ def test_boxes_of_a_statement_have_one_meaning_and_columns_without_use_are_asked
     assert (
         page.count("tick what the purpose needs") == 2 and "does not need" not in page and "needed for it" not in page
     )
-    assert f"Of {len(names)} columns, 1 has no use that holds: {names[0]}. Why is it handed over?" in page
+    assert f"of {len(names)} columns, 1 has no use that holds: {names[0]}. Why is it handed over?" in page
     card["quality"]["marked"] = {"by itself": {"good": {names[0]: "2 %"}}}
     assert "no use that holds" not in said(card)["statement.html"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from typing_extensions import override
 
 from dpmodels.arrays import Floats
 from dpmodels.codec.flat import join, tables_of
@@ -65,7 +64,6 @@ class HandedOver:
 class OfUsers(HandedOver):
     """The rows of two tables, of users and of theirs, joined again; each user weighs one."""
 
-    @override
     def __iter__(self) -> Iterator["Rows"]:
         tables = dict[str, pa.Table]()
         for name in tables_of(self.schema):
