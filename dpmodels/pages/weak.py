@@ -8,6 +8,7 @@ from dpmodels.pages import report
 from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.means import FAR
+from dpmodels.pages.figures.named import listed as named
 from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import capital, percent, percent_up
@@ -25,8 +26,8 @@ OF_MEANS = "within holds in nineteen releases of twenty, where values thin out t
 NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of it for real."
 NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Rely on no more than this."
 NO_MEAN_OF_IT, BETWEEN = "Use no mean", re.compile(r"its mean lies anywhere from (\S+) to ([^\s;.]+(?:\.\d+)?)")
-HIDDEN = "by noise alone its mean lies anywhere from {low} to {high}"
-USE_NONE = "Use no mean and no total of it, not by group either, unless you know that its values thin out."
+HIDDEN, MOST_OPEN = "Amounts whose mean noise leaves open", 12
+USE_NONE = "Use no mean and no total of these, not by group either, unless you know that their values thin out."
 Row = tuple[str, str, str]
 
 
@@ -62,11 +63,14 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
 
 
 def _hidden(quality: Mapping[str, Any], dropped: Collection[str]) -> Iterator[Row]:
-    """Say of each amount between what noise alone leaves its mean, and so that no mean of it is to be used."""
+    """Say of the amounts of which no mean is to be used between what noise alone leaves it."""
+    every = list[str]()
     for one in quality["warnings"]:
         name, _, words = one.partition(": ")
         if name not in dropped and words.startswith(NO_MEAN_OF_IT) and (ends := BETWEEN.search(words)):
-            yield cut(name), HIDDEN.format(low=ends[1], high=ends[2]), USE_NONE
+            every.append(f"{cut(name)} {ends[1]} to {ends[2]}")
+    if every:
+        yield HIDDEN, f"Between what it lies by noise alone: {named(every, MOST_OPEN)}", USE_NONE
 
 
 def _too_far(far: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:

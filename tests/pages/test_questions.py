@@ -403,12 +403,12 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
     for page in (render_statement(card), re.sub("</th>", ": ", render_sheet(card)), render_card(card)):
         assert re.search(rf"{warned.replace('Warning: ', 'Warning:? ?:? ')} {decides}", text_of(page))
     assert f"{warned} {decides}" in text_of(render_report(report, card))
-    assert "0.1603 records of all Of all together, not of one: would be given away on average" in text_of(
+    assert "0.1603 records of all together, not of one, would be given away on average" in text_of(
         render_statement(card)
     )
     card["hand_off"]["delta"] = 6e-6
     said = text_of(render_statement(card))
-    assert "Warning: δ" not in said and "0.09619 records of all Of all together" in said
+    assert "Warning: δ" not in said and "0.09619 records of all together" in said
 
 
 def test_the_statement_says_what_key_signs() -> None:

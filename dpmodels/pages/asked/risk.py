@@ -84,8 +84,8 @@ def chances(words: Words) -> list[tuple[str, str, str]]:
             rows.append(
                 (f"{words['delta_of_values']} ((1 + e^ε)·δ)", "chance", "is added to it where values are asked")
             )
-    share = "Of all together, not of one: would be given away on average, if each were with chance δ"
-    rows.append((words["share"], "records of all", share))
+    share = "of all together, not of one, would be given away on average, if each were with chance δ"
+    rows.append((words["share"], "records", share))
     return [(_plain(figure), of_what, said) for figure, of_what, said in rows if figure]
 
 
