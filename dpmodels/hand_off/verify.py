@@ -112,7 +112,7 @@ def _check_last(
 ) -> None:
     """Check what takes memory, of a hand-off without a fault: its product, and its method; name changes."""
     if contract is not None and not check.faults:
-        from dpmodels.hand_off.check_product import check_product
+        from dpmodels.hand_off.recount.check_product import check_product
         from dpmodels.hand_off.recount.check_rows import check_rows
 
         check_product(folder, manifest, contract, check)

@@ -182,7 +182,7 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     both = r"at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
     assert (
-        "learns no more of one unit than this table says. " in said and f"For whoever knows all else, {heads}" in said
+        "learns no more of one record than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
     assert re.search(
         rf"one record is there is won in {both} Right answers of the best attacker, δ counted in; a coin", said

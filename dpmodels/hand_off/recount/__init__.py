@@ -1,1 +1,1 @@
-"""The figures of the synthetic rows that a report states, counted again in the rows that are handed over."""
+"""The rows that are handed over: their columns and number, and the synthetic figures of a report counted again in them."""

@@ -82,7 +82,10 @@ def _marked(quality: Facts) -> list[str]:
         f"{heading(title)} {'by' if title.startswith(RATE) else 'of'} {_all(names)}"
         for title, names in (bad | lost).items()
     ]
-    every += [f"{heading(title)} of {_all(names)}, {UNLESS}" for title, names in _on_terms(quality).items()]
+    terms = [UNLESS, UNLESS.partition(" (")[0]]  # what it is to thin out is said once
+    for title, names in _on_terms(quality).items():
+        every.append(f"{heading(title)} of {_all(names)}, {terms[0]}")
+        terms = terms[-1:]
     return [MARKED.format(marks="; ".join(every))] if every else []
 
 

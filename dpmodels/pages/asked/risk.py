@@ -7,8 +7,8 @@ from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
 QUOTE = (
-    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): ε and δ alone give "
-    "it, for any noise, so it compares with other releases."
+    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): it follows from the "
+    "price alone (ε and δ), so it compares with other releases."
 )
 """Which figure to quote to whom, and why."""
 OF_NOISE = " The smaller chances in small print below hold of this release alone, and are for experts."
