@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpmodels.contract.schema import Schema
+from dpmodels.contract.tree import Tree
 from dpmodels.hand_off.recount import check_rows
 from dpmodels.hand_off.recount.groups import Values
+from dpmodels.hand_off.recount.rows import HandedOver
+from dpmodels.hand_off.recount.trees import differing_in_tree
 from dpmodels.hand_off.verify import verify_hand_off
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.manifests import Json, forged
@@ -48,6 +52,7 @@ LIES: list[tuple[str, Callable[[Json], object], str]] = [
     ("derived", lambda report: of(report, "columns", "age")["mean"].update(synthetic=50.0), "the mean of age is 50,"),
     ("derived", lambda report: swapped(report["rates"]["columns"][0]["synthetic"]), "the rate of sick = "),
     ("derived", lambda report: swapped(report["asked_rates"][0]["columns"][0]["synthetic"]), "the rate of smoker = "),
+    ("users", lambda report: swapped(of(report, "columns", "rating")["synthetic"]), "the share of rating: "),
     ("derived", moved_group, "the mean of "),
     ("derived", shares_of_a_pair, "the share of "),
 ]
@@ -66,14 +71,19 @@ def test_a_synthetic_figure_that_the_rows_do_not_have_is_a_fault(
     assert MAKE_IT in fault
 
 
-@pytest.mark.parametrize("golden", ["derived", "targeted", "discovered", "laid-out"])
-def test_the_figures_of_an_honest_hand_off_are_those_of_its_rows(golden: str) -> None:
-    check = verify_hand_off(NEWEST / golden)
+def made_anew(golden: str, folder: Path) -> Path:
+    """Return a hand-off with the pages of today."""
+    return forged(NEWEST / golden, folder / "own", lambda *_: None)
+
+
+@pytest.mark.parametrize("golden", ["derived", "targeted", "discovered", "laid-out", "users"])
+def test_the_figures_of_an_honest_hand_off_are_those_of_its_rows(tmp_path: Path, golden: str) -> None:
+    check = verify_hand_off(made_anew(golden, tmp_path))
     assert (check.faults, [one for one in check.notes if "counted again" in one]) == ([], [])
 
 
 def test_of_rows_that_do_not_lie_in_the_folder_it_is_said_that_they_were_not_counted(tmp_path: Path) -> None:
-    shutil.copytree(NEWEST / "derived", folder := tmp_path / "own")
+    folder = made_anew("derived", tmp_path)
     part = "synthetic/part-00000.parquet"
     digest = json.loads((folder / "manifest.json").read_text())["artifacts"][part]
     shutil.rmtree(folder / "synthetic")
@@ -82,9 +92,48 @@ def test_of_rows_that_do_not_lie_in_the_folder_it_is_said_that_they_were_not_cou
     assert check.faults == []
 
 
-def test_of_more_rows_than_are_counted_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_rows_than_are_counted_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_rows, "MOST", 29)
-    assert check_rows.TOO_MANY.format(most=29) in verify_hand_off(NEWEST / "derived").notes
+    assert check_rows.TOO_MANY.format(most=29) in verify_hand_off(made_anew("derived", tmp_path)).notes
+
+
+SHOP = Tree.model_validate(
+    {
+        "name": "shop",
+        "tables": {
+            "customer": {
+                "key": "id",
+                "columns": {
+                    "id": {"type": "identifier", "keep": "regenerate"},
+                    "age": {"type": "integer", "min": 0, "max": 99},
+                },
+            },
+            "visit": {
+                "key": "number",
+                "parent": "customer",
+                "most": 3,
+                "columns": {
+                    "number": {"type": "identifier", "keep": "regenerate"},
+                    "id": {"type": "identifier"},
+                    "kind": {"type": "categorical", "values": ["a", "b"]},
+                },
+            },
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(("synthetic", "differ"), [([0.75, 0.25], 0), ([2 / 3, 1 / 3], 2)])
+def test_in_a_tree_each_unit_weighs_one_whatever_its_rows(tmp_path: Path, synthetic: list[float], differ: int) -> None:
+    customers, visits = {"id": [1, 2], "age": [40, 60]}, {"number": [1, 2, 3], "id": [1, 1, 2], "kind": [*"aba"]}
+    for name, rows in (("customer", customers), ("visit", visits)):
+        (tmp_path / "synthetic" / name).mkdir(parents=True)
+        pq.write_table(pa.table(rows), tmp_path / "synthetic" / name / "part-00000.parquet")
+    kind = {"table": "visit", "name": "visit.kind", "labels": ["a", "b"], "synthetic": synthetic}
+    parts = [f"synthetic/{name}/part-00000.parquet" for name in SHOP.tables]
+    rows = HandedOver(tmp_path, parts, SHOP.flat_of(SHOP.root))
+    assert rows.count() == 5
+    assert len(list(differing_in_tree({"columns": [kind]}, rows, SHOP))) == differ
 
 
 def columns_of(**columns: Json) -> Schema:

@@ -1,1 +1,1 @@
-"""The rows that are handed over: their columns and number, and the synthetic figures of a report counted again in them."""
+"""The rows that are handed over: their columns and number, and synthetic figures of a report counted in them again."""

@@ -4,7 +4,7 @@ Each is counted again as the report does: shares and means of single columns of 
 columns, or of derived ones, of the first rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class Differing(NamedTuple):
 
 def differing(report: Facts, rows: HandedOver) -> Iterator[Differing]:
     """Yield the figures of the synthetic rows that are not those of the rows."""
-    yield from _of_columns(report["columns"], rows)
+    yield from of_columns(report["columns"], rows)
     names = [one["name"] for one in report["columns"]]
     for facts in report.get("derived", ()):
         yield from _of_derived(facts, report["columns"], rows.first)
@@ -49,7 +49,7 @@ def differing(report: Facts, rows: HandedOver) -> Iterator[Differing]:
         yield from _by_groups(facts, rows.first)
 
 
-def _of_columns(columns: Sequence[Facts], rows: HandedOver) -> Iterator[Differing]:
+def of_columns(columns: Sequence[Facts], rows: Iterable[Rows]) -> Iterator[Differing]:
     """Compare the shares and the means of single columns, of which all rows are read."""
     sure, maybe = ({one["name"]: np.zeros(len(one["labels"])) for one in columns} for _ in range(2))
     sums, number = {one["name"]: np.zeros(2) for one in columns}, 0.0

@@ -16,6 +16,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.files import open_plain
 from dpmodels.gate.made_files import batches_of
 from dpmodels.hand_off.recount.groups import Inside, Values
+from dpmodels.parquet_footer import read_footer
 from dpmodels.report.fidelity import FIT_ROWS
 
 BATCH_ROWS = 65_536
@@ -23,29 +24,37 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class HandedOver:
-    """The rows of one table in the files of a hand-off, in their order; a file has ``most`` rows at most."""
+    """The rows of one table in the files of a hand-off, in their order."""
 
     folder: Path
     parts: Sequence[str]
     schema: Schema
-    most: int | None = None
     tell: Callable[[int], None] = lambda _: None
 
     def told(self, tell: Callable[[int], None]) -> "HandedOver":
         """Return the same, which tells how many rows were read."""
         return replace(self, tell=tell)
 
+    def count(self) -> int:
+        """Return how many rows the footers of the files say that they have."""
+        number = 0
+        for name in self.parts:
+            with open_plain(self.folder, self.folder / name) as file:
+                number += read_footer(pa.PythonFile(file, mode="r")).num_rows
+        return number
+
     def __iter__(self) -> Iterator["Rows"]:
         number = 0
-        for batch in self._batches():
+        for batch in self.batches():
             yield Rows(batch, self.schema)
             number += len(batch)
             self.tell(number)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as they are read."""
         for name in self.parts:
             with open_plain(self.folder, self.folder / name) as file:
-                yield from batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema, self.most)
+                yield from batches_of(pa.PythonFile(file, mode="r"), BATCH_ROWS, self.schema)
 
     @cached_property
     def first(self) -> "Rows":
@@ -68,7 +77,7 @@ class OfUsers(HandedOver):
         tables = dict[str, pa.Table]()
         for name in tables_of(self.schema):
             own = replace(self, parts=[part for part in self.parts if part.split("/")[1] == name])
-            tables[name] = pa.Table.from_batches([*own._batches()]).unify_dictionaries()
+            tables[name] = pa.Table.from_batches([*own.batches()]).unify_dictionaries()
         flat = join(self.schema, tables)
         weights = 1.0 / np.maximum(flat.column(CHILDREN).to_numpy().astype(np.float64), 1.0)
         yield Rows(flat, self.schema.flat, weights)
