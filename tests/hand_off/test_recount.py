@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,19 @@ def test_of_rows_that_do_not_lie_in_the_folder_it_is_said_that_they_were_not_cou
 def test_of_more_rows_than_are_counted_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_rows, "MOST", 29)
     assert check_rows.TOO_MANY.format(most=29) in verify_hand_off(made_anew("derived", tmp_path)).notes
+
+
+def test_a_count_of_many_rows_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, folder = list[Any](), made_anew("derived", tmp_path)
+
+    @contextmanager
+    def bar(title: str) -> Iterator[Callable[[float, float], None]]:
+        shown.append(title)
+        yield lambda done, total: shown.append((done, total))
+
+    assert verify_hand_off(folder, bar=bar).faults == [] and not shown
+    monkeypatch.setattr(check_rows, "MANY", 29)
+    assert verify_hand_off(folder, bar=bar).faults == [] and shown[:2] == ["counting", (30, 30)]
 
 
 SHOP = Tree.model_validate(

@@ -238,7 +238,7 @@ def test_the_box_holds_what_columns_and_accounts_leave_open() -> None:
         {"special_categories": "act: health"},
         {"by itself": {"bad": {"act": "x"}}},
     )
-    box = said(card)["statement.html"].partition("To obtain before the files leave: all that is open")[2]
+    box = said(card)["statement.html"].partition("this is all that is open")[2]
     box = box.partition("Ten questions")[0]
     assert "of 2 columns, 1 has no use that holds: act. Why is it handed over?" in box
     assert "tied by a rule or formula of the schema to act: visits: ask whether these are declared too" in box

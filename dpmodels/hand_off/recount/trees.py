@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dpmodels.arrays import Floats, Whole
 from dpmodels.codec.stacked import matched
+from dpmodels.contract.base import Modelled
 from dpmodels.contract.tree import Tree
 from dpmodels.hand_off.recount.figures import Differing, of_columns
 from dpmodels.hand_off.recount.rows import HandedOver, Rows
@@ -20,13 +21,14 @@ def differing_in_tree(report: Facts, rows: HandedOver, tree: Tree) -> Iterator[D
     """Yield the shares and means of the tables' own columns that are not those of the rows."""
     tables = {name: _read(rows, name, tree) for name in tree.tables}
     for name, shares in _shares(tables, tree).items():
-        own, prefix = tree.tables[name], f"{name}."
+        schema, prefix = tree.schema_of(name), f"{name}."
+        own = {key for key, column in schema.columns.items() if isinstance(column, Modelled)}
         columns = [
             {**one, "name": bare}
             for one in report["columns"]
-            if one.get("table") == name and (bare := one["name"].removeprefix(prefix)) in own.modelled
+            if one.get("table") == name and (bare := one["name"].removeprefix(prefix)) in own
         ]
-        for one in of_columns(columns, [Rows(tables[name], tree.schema_of(name), 1.0 / shares)]):
+        for one in of_columns(columns, [Rows(tables[name], schema, 1.0 / shares)]):
             yield one._replace(what=f"{one.what}, in table {name}")
 
 
