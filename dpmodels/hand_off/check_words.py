@@ -120,7 +120,7 @@ def _of_table(report: Facts, contract: Contract, manifest: Manifest) -> Iterator
         "drowned": _is_drowned(report, [drowned([], 0, 1), lost_in_noise(0)]),
         "columns": are_columns(report["columns"], table, contract, is_later(manifest.nacre_version)),
         "derived": are_derived(report, contract),
-        "fit": _are_looks(report["fit"], manifest),
+        "fit": _are_looks(report["fit"], manifest, is_whole=report["pairs"] is not None),
         "charged": _are_scores(report["charged"], contract, table),
         "noise_stddev": _are_noises(report["noise_stddev"], contract, manifest),
         "released_noise_stddev": _are_noises(report.get("released_noise_stddev", {}), contract, manifest),
@@ -284,14 +284,14 @@ def _short_documents() -> list[str | None]:
     return [too_short(np.zeros(1, dtype=np.int64), 1)]
 
 
-def _are_looks(fit: Any, manifest: Manifest) -> bool:
-    """Tell whether the looks of a release are those that it was charged for, in their order."""
+def _are_looks(fit: Any, manifest: Manifest, is_whole: bool) -> bool:
+    """Tell whether the looks of a release are those that it was charged for, in their order; all, where it counts."""
     from dpmodels.report.report import look_names
 
     (event,) = manifest.price.events
     names = look_names(event)
     return (
-        len(fit) <= len(names)
+        (len(fit) == len(names) if is_whole else len(fit) <= len(names))
         and all(has_figures(one, FIT, "look") for one in fit)
         and [one["look"] for one in fit] == names[: len(fit)]
     )

@@ -52,7 +52,7 @@ def open_when_signed(manifest: Manifest) -> str:
     counts = counts_of(manifest.operator_says)
     said = [
         f"{counts['blank']} of {counted(counts['all'], 'answer')} blank",
-        f"{counts['open']} that say none, nobody, no reason, no day or no article" * bool(counts["open"]),
+        f"{counts['open']} that say none, nobody, no day or no article" * bool(counts["open"]),
         "one record not proved to be one person" * is_record({"unit": manifest.unit}),
     ]
     return ", ".join(filter(None, said))

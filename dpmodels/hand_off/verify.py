@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from dpmodels import amounts
 from dpmodels.errors import ArtifactError
@@ -46,6 +47,9 @@ from dpmodels.keys import public_key as read_public_key
 from dpmodels.ledger.records import Standing
 from dpmodels.releases.contract import Contract
 
+if TYPE_CHECKING:
+    from dpmodels.hand_off.recount.check_rows import Bar
+
 MOST_ACCOUNTS = 3
 
 
@@ -54,6 +58,7 @@ def verify_hand_off(
     public_key: Path | None = None,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     officer_key: Path | None = None,
+    bar: "Bar | None" = None,
 ) -> Verification:
     """Check every file of a hand-off, its budget, its pages and its signature.
 
@@ -62,6 +67,7 @@ def verify_hand_off(
         public_key: the key (PEM) that must have signed the manifest; without it nobody vouches for the hand-off.
         elsewhere: files that lie elsewhere, by their names, with their digests.
         officer_key: the key (PEM) of the officer who must have approved the run; see ``may_not_leave``.
+        bar: shows how far the count of many rows is.
 
     Raises:
         ArtifactError: there is no readable manifest, or a later version wrote it.
@@ -85,7 +91,13 @@ def verify_hand_off(
         check.notes.append(
             f"the pages of format {manifest.format} were not compared with the figures; they have their hashes"
         )
-    _check_last(folder, manifest, contract, check)
+    _check_last(folder, manifest, contract, check, bar)
+    _say(folder, manifest, contract, check)
+    return check
+
+
+def _say(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
+    """Say what was promised, who paid, and what was declared."""
     check.charge, check.days = _paid(manifest), _days(manifest)
     check.budget = _spent(manifest)
     check.unit = f"{printable(manifest.unit)}, {manifest.adjacency}"
@@ -93,15 +105,18 @@ def verify_hand_off(
         check.unit, check.account = "none: nothing is hidden", "none: no account was charged"
     say_declared(folder, manifest, contract, check)
     check.cautions = [printable(one, 1000) for one in manifest.cautions or ()]
-    return check
 
 
-def _check_last(folder: Path, manifest: Manifest, contract: Contract | None, check: Verification) -> None:
-    """Check what takes memory, of a hand-off without a fault: its product's footers, and its method; name changes."""
+def _check_last(
+    folder: Path, manifest: Manifest, contract: Contract | None, check: Verification, bar: "Bar | None"
+) -> None:
+    """Check what takes memory, of a hand-off without a fault: its product, and its method; name changes."""
     if contract is not None and not check.faults:
-        from dpmodels.hand_off.check_product import check_product
+        from dpmodels.hand_off.recount.check_product import check_product
+        from dpmodels.hand_off.recount.check_rows import check_rows
 
         check_product(folder, manifest, contract, check)
+        check_rows(folder, manifest, contract, check, bar)
     check_method(manifest, check)
     _name_places(folder, manifest, contract, check)
 

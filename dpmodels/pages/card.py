@@ -9,7 +9,8 @@ from dpmodels.pages.account_words import above_words, accounts_of
 from dpmodels.pages.advice import meanings_of
 from dpmodels.pages.asked.columns import columns_by_need
 from dpmodels.pages.asked.declared_rules import WHERE, rules_in_words
-from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words, why_handed_over
+from dpmodels.pages.asked.limits import hard_limits, means_in_words, measured_in_words
+from dpmodels.pages.asked.needed import figures_to_tick
 from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, assessment_of, counts_of, lines
 from dpmodels.pages.asked.persons import who_says_one_person
 from dpmodels.pages.asked.questions import (
@@ -108,6 +109,8 @@ def render_card(facts: Mapping[str, Any]) -> str:
         scores=scores,
         warnings=_warnings(quality),
         accounts=(accounts := accounts_of(facts)),
+        signed=sum(bool(one["approved"]) for one in accounts),
+        needed=figures_to_tick(facts),
         by_hand=lines(facts["given"]),
         others=_others(accounts) if accounts else "",
         fit=_fit(quality),
@@ -165,7 +168,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         limits_of_use=hard_limits(facts),
         measured=measured_in_words(facts["content"]),
         by_need=columns_by_need(facts),
-        without_use=why_handed_over(facts),
+        has_figures=figures_to_tick(facts) is not None,
         roles=ROLES,
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),

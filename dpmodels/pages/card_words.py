@@ -56,9 +56,11 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_persons(unique: Sequence[str]) -> str:
-    """Say that no record is proved to be a person, and of which identifier somebody may have several values."""
+    """Say that no record is proved to be a person, and of which identifier the values differ."""
     said = "not proved to be one person"
-    return f"{said}: somebody may have several values of {cut(' or '.join(unique))}" if unique else said
+    if not unique:
+        return said
+    return f"{said}: that no two raw rows have the same {cut(' or '.join(unique))} was checked, whose they are was not"
 
 
 def _counted(records: float | None, users: bool) -> str:

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.asked.declared_rules import rules_in_words
+from dpmodels.pages.asked.limits import why_handed_over
 from dpmodels.pages.asked.open_points import BESIDE_OPTIONS, open_of
 from dpmodels.pages.asked.prompts import prompts
+from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import cut, delta_warning, is_record
 from dpmodels.plural import counted
 
@@ -73,6 +75,7 @@ ALWAYS = (
 """What is to be obtained of any hand-off, from whom."""
 OF_PERSONS = "from whoever collected the data, proof that nobody has several {of}, or a new release of users"
 """What an officer asks where the unit is a record: nacre sees no persons in records."""
+OF_OWNER = "from whoever opened the account, who answers for its cap: no owner is named"
 MOST_CITED, MOST_NAMED = 2, 9
 """So many of these sources are cited, and of their columns named; schema.yaml has all."""
 
@@ -193,6 +196,7 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[
     content = facts["content"]
     others = [
         *prompts(facts),
+        *_of_columns(facts),
         *([bounds_to_obtain(content)] if "columns" in content else []),
         *filter(None, [rules_to_obtain(facts)]),
         *([OF_PERSONS.format(of=_several(content.get("unique", ())))] if is_record(facts["hand_off"]) else []),
@@ -202,6 +206,15 @@ def to_obtain(facts: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[
     every = [*open_of(facts["given"]), *(_as_open(one) for one in others)]
     people = dict.fromkeys(who for who, _, _ in every)
     return [(who, _by_lack([one for one in every if one[0] == who])) for who in people]
+
+
+def _of_columns(facts: Mapping[str, Any]) -> list[str]:
+    """Ask what columns raise: of which no use holds, or that are tied to special ones; and who answers for a cap."""
+    content, special = facts["content"], facts["given"].get("special_categories", "")
+    asked = [why_handed_over(facts), *(tied_in_words(special, content) if special else [])]
+    of_columns = [f"from the controller, {one[0].lower()}{one[1:].rstrip('.')}" for one in asked if one]
+    ownerless = [OF_OWNER for one in facts.get("books", ()) if not one.get("owner")]
+    return [*of_columns, *ownerless[:1]]
 
 
 def _by_lack(some: Sequence[tuple[str, str, str]]) -> list[tuple[str, list[str]]]:

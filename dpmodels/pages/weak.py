@@ -1,12 +1,14 @@
 """Where a hand-off is weak, as rows of its data sheet: what, how far it is off, and what not to do with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages import report
 from dpmodels.pages.advice import meaning_of
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.means import FAR
+from dpmodels.pages.figures.named import listed as named
 from dpmodels.pages.glance import MOST_CLIPPED, clipped, worst_means
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import capital, percent, percent_up
@@ -23,6 +25,9 @@ OF_SHARES = "the most that any share of the rows is off (total variation; in nin
 OF_MEANS = "within holds in nineteen releases of twenty, where values thin out towards the bounds"
 NO_SHARE, NO_MEAN = "Take no smaller difference of shares for real.", "Take no smaller difference of it for real."
 NO_EXTREME, NO_USE = "Take no largest or smallest value for real.", "Rely on no more than this."
+NO_MEAN_OF_IT, BETWEEN = "Use no mean", re.compile(r"its mean lies anywhere from (\S+) to ([^\s;.]+(?:\.\d+)?)")
+HIDDEN, MOST_OPEN = "Amounts whose mean noise leaves open", 12
+USE_NONE = "Use no mean and no total of these, not by group either, unless you know that their values thin out."
 Row = tuple[str, str, str]
 
 
@@ -47,6 +52,7 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         *([("Shares, the farthest columns", f"{', '.join(shares)}: {OF_SHARES}", NO_SHARE)] if shares else []),
         *((f"Mean of {name}", said, NO_MEAN) for name, said in means),
         *([("Values beyond bounds", f"{capital(cut_values)}.", NO_EXTREME)] if cut_values else []),
+        *([] if "marked" not in quality else _hidden(quality, dropped)),
         *([] if "marked" in quality else [*_avoided(avoid, numbers), *_too_far(far)]),
         *((name, said, NO_USE) for name, _, said in (one.partition(": ") for one in warned)),
     ]
@@ -54,6 +60,17 @@ def weaknesses(quality: Mapping[str, Any]) -> list[Row]:
         have = "column has" if further == 1 else "columns have"
         rows.append((f"{further} more {have} a warning", "which report.html shows", NO_USE))
     return rows
+
+
+def _hidden(quality: Mapping[str, Any], dropped: Collection[str]) -> Iterator[Row]:
+    """Say of the amounts of which no mean is to be used between what noise alone leaves it."""
+    every = list[str]()
+    for one in quality["warnings"]:
+        name, _, words = one.partition(": ")
+        if name not in dropped and words.startswith(NO_MEAN_OF_IT) and (ends := BETWEEN.search(words)):
+            every.append(f"{cut(name)} {ends[1]} to {ends[2]}")
+    if every:
+        yield HIDDEN, f"Between what it lies by noise alone: {named(every, MOST_OPEN)}", USE_NONE
 
 
 def _too_far(far: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.documents import Documents
 from dpmodels.errors import ArtifactError, DataError
 from dpmodels.gate.embedded_gate import EmbeddedGate
+from dpmodels.gate.made_files import read_batches
 from dpmodels.methods.documents.document_moments import DocumentMeasurement, DocumentMomentsSystem
 from dpmodels.releases.plan import Line
 from dpmodels.report.bins import CellTally
@@ -21,7 +22,6 @@ from dpmodels.text.reading import load_documents
 from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
-from tasks.run.parquet import read_batches
 from tasks.run.store import Run
 
 SYNTHESIZED, COMPARED = True, False

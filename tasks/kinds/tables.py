@@ -11,6 +11,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.made_files import read_batches
 from dpmodels.reading.data_files import find_files
 from dpmodels.reading.faults.of_dates import with_check, with_order
 from dpmodels.reading.ingest import faults_in, transform_check, transform_encode, with_others
@@ -23,7 +24,6 @@ from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
-from tasks.run.parquet import read_batches
 from tasks.run.store import Run
 from tasks.run.table_inputs import names_in
 

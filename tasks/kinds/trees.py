@@ -21,6 +21,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
+from dpmodels.gate.made_files import parquet_files, read_batches
 from dpmodels.gate.tree_gate import TreeGate, TreeRules
 from dpmodels.generators.trees.ruled import caution_of_tree
 from dpmodels.privacy import Sensitive
@@ -37,7 +38,6 @@ from tasks.engine.encoded import EncodedTable
 from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
-from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.store import Run
 from tasks.run.table_inputs import typed_rows
 

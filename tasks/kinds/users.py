@@ -21,6 +21,7 @@ from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import DataError
 from dpmodels.gate.expectations import Gate, Verdicts
 from dpmodels.gate.family_gate import FamilyGate
+from dpmodels.gate.made_files import parquet_files, read_batches
 from dpmodels.reading.faults.of_dates import with_check, with_order
 from dpmodels.reading.ingest import faults_in, with_others
 from dpmodels.reading.join import transform_join
@@ -32,7 +33,6 @@ from tasks.kinds.gate_page import keep_gate, refused_input
 from tasks.kinds.synthesized import caution_of_rules as caution_of_rules
 from tasks.kinds.synthesized import records as records
 from tasks.kinds.synthesized import system as system
-from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.store import Run
 
 SYNTHESIZED = COMPARED = True

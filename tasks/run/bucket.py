@@ -31,6 +31,7 @@ from dpmodels.hand_off.verify import check_signers, verify_hand_off
 from dpmodels.limits import LARGEST_LISTING
 from dpmodels.reading.data_files import FAILURES, check_place, is_uri, open_system
 from tasks.engine.engines import Engine
+from tasks.engine.progress import progress_bar
 from tasks.run.store import MADE, Run, new_name
 
 LISTING = "parts.json"
@@ -262,7 +263,7 @@ def verify(place: str | Path, public_key: Path | None = None, officer_key: Path 
     """
     if folder := local(place):
         check_there(folder)
-        return verify_hand_off(folder, public_key, officer_key=officer_key)
+        return verify_hand_off(folder, public_key, officer_key=officer_key, bar=progress_bar)
     bucket, elsewhere = Bucket(str(place)), dict[str, str]()
     with TemporaryDirectory() as scratch:
         names = bucket.names()

@@ -16,6 +16,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.written import forms_of, with_forms
 from dpmodels.contract.tree import Tree
 from dpmodels.errors import ArtifactError, Unsuitable
+from dpmodels.gate.made_files import SyntheticRows
 from dpmodels.hand_off.manifest import MANIFEST
 from dpmodels.privacy import Sensitive
 from dpmodels.reading.public import load_public_files
@@ -28,7 +29,6 @@ from tasks.engine.progress import progress_bar
 from tasks.kinds.protocol import kind_of_line
 from tasks.kinds.trees import transform_tables
 from tasks.run.folders import make_private
-from tasks.run.parquet import SyntheticRows
 from tasks.run.receive import receive
 from tasks.run.store import MADE, Handle, Run
 from tasks.run.table_inputs import as_parquet

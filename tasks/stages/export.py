@@ -21,6 +21,7 @@ from dpmodels.contract.columns import Discrete
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.text_forms.text_form import TextForm
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument, Unsuitable
+from dpmodels.gate.made_files import parquet_files, read_batches
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
 from dpmodels.hand_off.odcs import price_of
 from dpmodels.hand_off.verify import verify_hand_off
@@ -30,7 +31,6 @@ from dpmodels.reading.data_files import FAILURES, SCHEMES, is_uri, open_system, 
 from dpmodels.reading.pictures import write_pictures
 from tasks.run.bucket import check_there
 from tasks.run.database_file import ENDING, write_database, write_single
-from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.ready import check_free, check_new_file
 from tasks.run.snapshots import EXPORT, write_delta, write_iceberg
 from tasks.run.store import MADE

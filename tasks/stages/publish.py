@@ -13,6 +13,7 @@ from dpmodels.codec.flat import handed_over, public_tables, tables_of
 from dpmodels.contract.helpers import helpers_of
 from dpmodels.errors import ArtifactError
 from dpmodels.files import copy_plain
+from dpmodels.gate.made_files import read_batches
 from dpmodels.hand_off.lines import ClientLine
 from dpmodels.hand_off.manifest import LEFT_OUT, MANIFEST, Manifest
 from dpmodels.hand_off.payments import accounts_of, approved, cost_of, discovered, for_all, payment, total
@@ -26,7 +27,6 @@ from tasks.run.accounts import charges_of, desk_of
 from tasks.run.anchors import anchor_after
 from tasks.run.bucket import Bucket
 from tasks.run.home import ledger_of
-from tasks.run.parquet import read_batches
 from tasks.run.ready import check_free
 from tasks.run.receive import forget, receive
 from tasks.run.runs import is_in_place, mark_finished

@@ -3,13 +3,13 @@
 The line was reserved together with the release. Only noisy counts of real rows are released, once.
 """
 
+from dpmodels.gate.made_files import SyntheticRows
 from dpmodels.privacy import Sensitive
 from dpmodels.releases.plan import REPORT
 from dpmodels.report.charged import Scores
 from tasks.engine.encoded import EncodedTable
 from tasks.engine.engines import Threads, cores
 from tasks.run.accounts import desk_of
-from tasks.run.parquet import SyntheticRows
 from tasks.run.receive import receive
 from tasks.run.store import Handle, Run
 from tasks.stages.stage import stage

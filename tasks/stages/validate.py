@@ -13,6 +13,7 @@ from dpmodels.contract.helpers import without_helpers
 from dpmodels.contract.text_forms.written import with_forms
 from dpmodels.errors import ArtifactError, DataError, FileMissing, Unsuitable
 from dpmodels.gate.expectations import Verdicts
+from dpmodels.gate.made_files import parquet_files, read_batches
 from dpmodels.gate.suite import names_tell
 from dpmodels.generators.load import load_generator
 from dpmodels.hand_off.manifest import MANIFEST, read_manifest
@@ -37,7 +38,6 @@ from tasks.kinds.trees import check_tree
 from tasks.kinds.users import check_raw_rows, check_tables
 from tasks.run.accounts import desk_of
 from tasks.run.bucket import Bucket, Fetched
-from tasks.run.parquet import parquet_files, read_batches
 from tasks.run.receive import Received, receive, reject
 from tasks.run.store import MADE, Handle, Run, write_report
 from tasks.run.table_inputs import as_parquet, faults_of, is_path, is_raw

@@ -11,6 +11,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.check_report import LESS_NOISE
 from dpmodels.hand_off.columns.check_doubts import are_doubted, has_its_doubts
 from dpmodels.hand_off.columns.check_joint import are_joint_figures
+from dpmodels.hand_off.columns.check_parts import is_due
 from dpmodels.hand_off.columns.check_rates import are_rates
 from dpmodels.hand_off.columns.fixed import cells_of
 from dpmodels.hand_off.verify import verify_hand_off
@@ -90,6 +91,17 @@ def surer(report: Json) -> None:
     report["columns"][2]["released_stddev"] = [one / 100 for one in report["columns"][2]["released_stddev"]]
 
 
+def narrower(report: Json) -> None:
+    for means in report["groups"]:
+        for one in means["groups"]:
+            one["within"] = float(f"{one['within'] / 20:.3g}")
+
+
+def figure(name: str, key: str, **facts: float) -> Callable[[Json], object]:
+    """Return a change of the mean or the 99 % quantile of a column."""
+    return lambda report: next(one for one in report["columns"] if one["name"] == name)[key].update(facts)
+
+
 MISSING = "of which a part is missing"
 LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (USERS, f"{ELSE} columns", without_doubts),
@@ -101,6 +113,10 @@ LIES: list[tuple[Path, str, Callable[[Json], object]]] = [
     (EXAMPLE, f"{FIGURES} groups", swapped),
     (EXAMPLE, f"{FIGURES} groups", unmoved),
     (EXAMPLE, f"{FIGURES} columns.ethnicity.released_stddev", surer),
+    (EXAMPLE, f"{FIGURES} groups", narrower),
+    (EXAMPLE, f"{FIGURES} columns.earned_78.p99", figure("earned_78", "p99", estimate=9000.0)),
+    (EXAMPLE, f"{FIGURES} columns.age.mean", figure("age", "mean", expected_error=0.01)),
+    (EXAMPLE, f"{ELSE} fit", lambda report: report.update(fit=[])),
     (DERIVED, f"{FIGURES} asked, {MISSING}", lambda report: report.pop("asked")),
     (DERIVED, f"{FIGURES} asked_rates, {MISSING}", lambda report: report.pop("asked_rates")),
     (DERIVED, f"{FIGURES} derived, {MISSING}", lambda report: report["derived"].pop()),
@@ -127,6 +143,19 @@ def test_what_is_left_out_of_a_report_is_missed(
 @pytest.mark.parametrize("golden", [TARGETED, DERIVED, USERS, EXAMPLE], ids=lambda folder: folder.name)
 def test_nothing_is_missed_where_nothing_was_changed(tmp_path: Path, golden: Path) -> None:
     assert verify_hand_off(forged(golden, tmp_path / "own", lambda manifest, report, card: None)).faults == []
+
+
+CLASSES = {"ordered": False, "labels": ["a", "b"], "released": [0.6, 0.4]}
+
+
+@pytest.mark.parametrize(("records", "is_missed"), [(2000.0, True), (100.0, False)])
+def test_a_joint_table_without_its_rates_is_missed_where_noise_could_not_hide_them(
+    records: float, is_missed: bool
+) -> None:
+    names = [*RULED.columns]
+    report: Json = {"columns": [{"name": one, **CLASSES} for one in names], "released_records": records}
+    report |= {"noise_stddev": {f"records in pairs ({' by '.join(names)})": 10.0}, "asked_rates": [{"target": 2}]}
+    assert is_due(names, report) is is_missed
 
 
 def test_a_column_whose_mean_is_open_says_so_and_so_do_its_groups() -> None:

@@ -122,7 +122,7 @@ FAR_OFF = {"estimate": 5000.0, "expected_error": 1.0}
         ),
         (column("sick", largest_cell=SICK), "columns.sick.largest_cell"),
         (column("dose", mean=FAR_OFF, p99=FAR_OFF), "columns.dose.mean, columns.dose.p99"),
-        (column("age", mean={"estimate": 40.0, "expected_error": -3.0}, p99=AGE), "columns.age.mean"),
+        (column("age", mean={"estimate": 40.0, "expected_error": -3.0}, p99=AGE), "columns.age.mean, columns.age.p99"),
         (column("age", unseen={"records": 5, "share": 0.1, "means": [50, 40]}), "columns.age.unseen"),
         (lambda _, report, __: report["noise_stddev"].update({OF_SUMS: -1.0}), "noise_stddev"),
         (lambda _, report, __: report["fit"][0].update(left=-1.0), "fit"),

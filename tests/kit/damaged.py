@@ -33,6 +33,7 @@ from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.errors import NacreError
 from dpmodels.gate.expectations import Gate
+from dpmodels.gate.made_files import read_batches
 from dpmodels.generators.checkpoint import load_state
 from dpmodels.generators.load import load_generator
 from dpmodels.generators.mixture import MixtureModel
@@ -49,7 +50,6 @@ from dpmodels.releases.state import STATE_FORMAT, DrawState
 from dpmodels.text.candidates import read_candidates
 from dpmodels.text.reading import load_documents
 from flows.config import SynthesizeConfig
-from tasks.run.parquet import read_batches
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.every_kind import EVERY_KIND
 from tests.kit.expectations import WRITTEN as DOCUMENTS

@@ -111,7 +111,10 @@ def test_a_sheet_says_in_one_place_which_means_hold_of_all_rows_and_by_group() -
         "far": {"p99": {"age": "30 %"}},
     }
     said = text_of(render_sheet(card))
-    of_all = "Means and totals of all rows: with care: age (within 9 % of spread, if its values thin out); not to be"
+    of_all = (
+        "Means and totals of all rows: not to be used unless values thin out, which nothing here shows: "
+        "age (then within 9 % of spread); not to be"
+    )
     assert f"{of_all} used: dose.Means by group, as report.html states them" in said
     assert "hold: age by ward; hold only if values thin out (become rarer" in said and "no other is known." in said
     assert "99 % quantiles of all rows: not to be used: age." in said

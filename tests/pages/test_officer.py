@@ -56,8 +56,10 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     card = facts()
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
-    assert "only if each person has one record, else a row of several): ε and δ alone give it, for any noise" in page
-    assert "Bets by the noise that was drawn, in small print below, are for experts on this release alone." in page
+    assert (
+        "only if each person has one record, else a row of several): it follows from the price alone (ε and δ)" in page
+    )
+    assert "The smaller chances in small print below hold of this release alone, and are for experts." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
     assert "are for experts" not in said(card)["statement.html"]
 
@@ -157,7 +159,7 @@ def test_boxes_of_a_statement_have_one_meaning_and_columns_without_use_are_asked
     assert (
         page.count("tick what the purpose needs") == 2 and "does not need" not in page and "needed for it" not in page
     )
-    assert f"Of {len(names)} columns, 1 has no use that holds: {names[0]}. Why is it handed over?" in page
+    assert f"of {len(names)} columns, 1 has no use that holds: {names[0]}. Why is it handed over?" in page
     card["quality"]["marked"] = {"by itself": {"good": {names[0]: "2 %"}}}
     assert "no use that holds" not in said(card)["statement.html"]
 
@@ -191,3 +193,75 @@ def test_an_officer_reads_of_what_is_usual_of_known_limits_and_of_what_is_to_be_
     page = render_pages(card, json.loads((FOLDER / "report.json").read_text()))["report.html"]
     links = re.findall(r'<a href="(#\w+)">', page.partition("<nav")[2].partition("</nav>")[0])
     assert links.index("#officer") == links.index("#use") - 1 <= 1
+
+
+MARKS = {
+    "by itself": {"good": {"dose": "2 %"}, "bad": {"ward": "not known"}},
+    "means, totals": {"care": {"dose": "16 % if its values thin out"}},
+}
+
+
+def test_a_card_has_a_box_for_each_figure_that_a_purpose_may_need_beside_how_good_it_is() -> None:
+    card = facts()
+    card["content"]["columns"] = [{"name": name, "type": "number"} for name in ("dose", "ward")]
+    card["quality"] |= {
+        "marked": MARKS,
+        "group_means": {"hold": ["dose by ward"], "if values thin out": ["dose by sex"]},
+    }
+    pages = said(card)
+    table = pages["model-card.html"].partition("Which figures the purpose needs")[2].partition("How good it is")[0]
+    assert "columnshares and quantilesmeans and totalsmeans by groupneeded" in table
+    assert "dose✓ 2 %~ 16 % if its values thin out✓ ward; ~ sex (if its values thin out)☐" in table
+    assert "ward✗ not known––☐" in table and "Figure by figure: model-card.html" in pages["statement.html"]
+    card["quality"].pop("marked")
+    assert "Which figures the purpose needs" not in said(card)["model-card.html"]
+
+
+def test_a_card_says_who_approved_the_charge_and_what_the_cap_is() -> None:
+    card = facts()
+    card["hand_off"]["approved"] = {"officer": "Ward", "public_key": "00" * 32}
+    card["accounts"][0] |= {"before": "0", "after": "1", "cap": "2", "remaining": "1"}
+    tiles = said(card)["model-card.html"].partition("What it is for")[0]
+    assert "spending approved byWard by key, for the charge" in tiles and "cap of the accountε = 2 half used" in tiles
+    assert "who named no owner" in tiles
+    card["hand_off"]["approved"] = card["accounts"][0]["approved"] = None
+    card["books"] = [{"owner": "Dana"}]
+    tiles = said(card)["model-card.html"].partition("What it is for")[0]
+    assert "spending approved bynobody the account names no officer" in tiles and "answered for by Dana" in tiles
+
+
+def test_the_box_holds_what_columns_and_accounts_leave_open() -> None:
+    card = facts()
+    card["content"] |= {"columns": [{"name": "act", "type": "categorical"}, {"name": "visits", "type": "integer"}]}
+    card["content"]["ties"], card["books"] = {"act": ["visits"]}, [{"owner": ""}]
+    card["given"], card["quality"]["marked"] = (
+        {"special_categories": "act: health"},
+        {"by itself": {"bad": {"act": "x"}}},
+    )
+    box = said(card)["statement.html"].partition("this is all that is open")[2]
+    box = box.partition("Ten questions")[0]
+    assert "of 2 columns, 1 has no use that holds: act. Why is it handed over?" in box
+    assert "tied by a rule or formula of the schema to act: visits: ask whether these are declared too" in box
+    assert "From whoever opened the account: who answers for its cap: no owner is named" in box
+
+
+def test_a_data_sheet_says_of_each_amount_without_a_mean_between_what_noise_leaves_it() -> None:
+    card = facts()
+    warning = (
+        "Use no mean, total or 99 % quantile of it, not by group either, unless you know that its values thin out "
+    )
+    warning += (
+        "towards the bounds: by noise alone its mean lies anywhere from 127.5 to 382.5; where they do, it is 159."
+    )
+    card["quality"] |= {"warnings": [f"dose: {warning}"], "avoid": {"dose": ["mean"]}, "numbers": {}, "marked": MARKS}
+    sheet = said(card)["data-sheet.html"]
+    open_means = (
+        "Amounts whose mean noise leaves open Between what it lies by noise alone: dose 127.5 to 382.5 Use no mean"
+    )
+    assert open_means in sheet
+
+
+def test_small_chances_say_whether_they_are_of_one_or_of_all_together() -> None:
+    chances = said(facts())["statement.html"].partition("What the answers rest on")[2]
+    chances = chances.partition("Small chances")[2].partition("Budget")[0]
+    assert "Each is a chance for" in chances and "but for the last line, which counts all of them together." in chances

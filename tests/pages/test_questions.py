@@ -142,7 +142,7 @@ def test_odds_stand_beside_the_probability_that_they_fail() -> None:
     """Where neighbors are replaced, values are one step apart, and not two."""
     card = with_earlier()
     said = text_of(render_statement(card))
-    table = r"at most, but for 1 draw in [\d,]+ 45.1 % at most, but for 1 draw in 10,000 94.3 % at most, but for δ ε:"
+    table = r"at most, but for 1 draw in [\d,]+ 45.1 % at most, but for 1 draw in 10,000 94.3 % at most, but for δ"
     assert re.search(table, said)
     assert re.search(r"1 in [\d,]+ draws of the noise odds on whether one record is there rise by more than", said)
     assert "((1 + e^ε)·δ) chance is added to it where values are asked" in said
@@ -182,9 +182,11 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     both = r"at most [\d.]+ % of cases at most [\d.]+ % of cases at most 99.4 % of cases"
     heads = "rounded up by these files by all the account paid for if its whole cap is spent (ε = 5) What it counts"
     assert (
-        "learns no more of one unit than this table says. " in said and f"For whoever knows all else, {heads}" in said
+        "learns no more of one record than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
-    assert re.search(rf"one record is there is won in {both} Best attacker, δ counted in; a coin", said)
+    assert re.search(
+        rf"one record is there is won in {both} Right answers of the best attacker, δ counted in; a coin", said
+    )
     share = r"at most [\d.]+ % of cases"
     by_noise = f"By the noise that was drawn one on one is won in {share} by these files; in {share} by all the account"
     assert re.search(rf"{by_noise} paid for\.", said)
@@ -265,8 +267,8 @@ TRANSFER = ("the controller", "Not stated", "whether it goes to a third country,
         ),
         ("compatibility", "None weighed", "Answered with none", "why this use fits what the data"),
         ("minors", "Unknown", "Answered with none", "whether children, or other vulnerable people, are among"),
-        ("processor", "None", "No reason given", "who processes the data on its behalf, by which contract (Art. 28)"),
-        ("compatibility", "No other purpose", "No reason given", "why this use fits what the data"),
+        ("processor", "None", "Answered with none", "(Art. 28) (none is an answer with its reason, behind"),
+        ("compatibility", "No other purpose", "Answered with none", "why this use fits what the data"),
         ("processor", "TBD", "Answered with none", "who processes the data on its behalf, by which contract (Art. 28)"),
         ("controller", "", "Not stated", "the controller (Art. 4(7))"),
         ("retention", "Three months", "Without a day", "until when raw data are kept (no day such as"),
@@ -312,10 +314,7 @@ def test_box_and_card_have_the_same_lines_and_counts_and_mark_what_says_none() -
     card["given"] = {**DECLARED, "license": "None claimed", "controller": "", "retention": "Three months"}
     statement, page = text_of(render_statement(card)), text_of(render_card(card))
     assert "15 of 20 have an answer of their own" not in statement  # one more is blank
-    assert (
-        "14 of 20 have an answer, by its form; 2 in the words of another; 2 say none, nobody, no reason, no"
-        in statement
-    )
+    assert "14 of 20 have an answer, by its form; 2 in the words of another; 2 say none, nobody, no" in statement
     assert (
         "Of 20 questions 14 have an answer, by its form; 2 may be answered in the words of another" in page
         and "2 are blank" in page
@@ -404,12 +403,12 @@ def test_delta_times_the_records_is_said_beside_what_it_should_be() -> None:
     for page in (render_statement(card), re.sub("</th>", ": ", render_sheet(card)), render_card(card)):
         assert re.search(rf"{warned.replace('Warning: ', 'Warning:? ?:? ')} {decides}", text_of(page))
     assert f"{warned} {decides}" in text_of(render_report(report, card))
-    assert "0.1603 records would be given away on average, if each were with chance δ" in text_of(
+    assert "0.1603 records of all together, not of one, would be given away on average" in text_of(
         render_statement(card)
     )
     card["hand_off"]["delta"] = 6e-6
     said = text_of(render_statement(card))
-    assert "Warning: δ" not in said and "0.09619 records would be given away on average" in said
+    assert "Warning: δ" not in said and "0.09619 records of all together" in said
 
 
 def test_the_statement_says_what_key_signs() -> None:
@@ -433,7 +432,7 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     card["meaning"]["odds_factor"] = None
     assert "such as in column sick, may become nearly any, and" in text_of(render_sheet(card))
     assert (
-        "2ε: two steps apart. Odds rise by a factor of more than a million, which is next to no limit The same of"
+        "With other values in its place (2ε). Odds rise by a factor of more than a million, which is next to no limit"
         in text_of(render_statement(card))
     )
     card["hand_off"]["adjacency"] = "replace_one"
@@ -583,7 +582,7 @@ def test_the_first_lines_of_a_statement_say_what_was_promised_who_approved_and_w
     assert whole["promised"].startswith("ε = ") and "δ = " in whole["promised"] and whole["hidden"]
     assert whole["spending approved"] == ("yes by an officer's key" if card["hand_off"]["approved"] else "no")
     words = (
-        "13 of 20 have an answer, by its form; 1 in the words of another; 4 say none, nobody, no reason, no day "
+        "13 of 20 have an answer, by its form; 1 in the words of another; 4 say none, nobody, no day "
         "or no article; 2 are blank; "
     )
     assert whole["operator's words"] == f"{words}nobody checked them"

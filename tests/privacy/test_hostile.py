@@ -18,6 +18,7 @@ from dpmodels.accounting.events import GaussianEvent, LaplaceEvent
 from dpmodels.authoring.lint import MOST_FAULTS, lint, parse
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import ArtifactError, DataError, InvalidArgument
+from dpmodels.gate.made_files import read_batches
 from dpmodels.hand_off.check_charges import MOST_WORK, _reckoned
 from dpmodels.hand_off.check_files import MOST_STRANGE
 from dpmodels.hand_off.lines import Cost, Line, ManifestError, Target
@@ -40,7 +41,6 @@ from tasks.engine.engines import Threads
 from tasks.engine.progress import LOG
 from tasks.kinds.tables import TableCheck
 from tasks.run.bucket import verify
-from tasks.run.parquet import read_batches
 from tasks.stages.validate import check_table
 from tests.hand_off.make_golden import GOLDEN
 from tests.kit.bombs import BOMBS, ROWS

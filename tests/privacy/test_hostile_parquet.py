@@ -14,9 +14,9 @@ import pytest
 
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import DataError
+from dpmodels.gate.made_files import read_batches
 from dpmodels.limits import MOST_COLUMNS
 from dpmodels.parquet_pages import check_file
-from tasks.run.parquet import read_batches
 from tests.kit.errors import refused
 
 Field = tuple[int, int, bytes]
@@ -145,7 +145,7 @@ from pathlib import Path
 from dpmodels.authoring.lint import parse
 from dpmodels.errors import NacreError
 from dpmodels.releases.release import read_release
-from tasks.run.parquet import read_batches
+from dpmodels.gate.made_files import read_batches
 contract, _ = parse("{name: t, columns: {a: {type: integer, min: 0, max: 9}, c: {type: categorical, values: [x]}}}")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for read in (lambda path: list(read_batches(path, 2**16, contract)), read_release):

@@ -13,6 +13,7 @@ import numpy as np
 from dpmodels.contract.columns import Integer, Modelled, Number
 from dpmodels.contract.schema import Schema
 from dpmodels.contract.workload import named_pairs, weighed
+from dpmodels.hand_off.columns.check_ends import apart_from_rows
 from dpmodels.hand_off.columns.check_groups import are_means
 from dpmodels.hand_off.columns.check_joint import are_joint_figures
 from dpmodels.hand_off.columns.check_parts import left_out
@@ -172,7 +173,8 @@ def _of_column(facts: Facts, column: Modelled) -> Iterator[str]:
     if not _are_between([unseen.get("records"), unseen.get("share")], 0) or any(map(_descends, ranges)):
         yield "unseen"
     yield from (key for key, reckoned in WITHIN.items() if key in facts and facts[key] != reckoned(facts))
-    yield from (key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column))
+    strange = {key for key in ("mean", "p99") if key in facts and not _is_figure(facts[key], column)}
+    yield from (key for key in ("mean", "p99") if key in strange | {*apart_from_rows(facts, column)})
 
 
 def _without_noise(facts: Facts, report: Facts) -> Iterator[str]:

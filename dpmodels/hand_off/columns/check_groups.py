@@ -17,6 +17,8 @@ ROUNDED, ROUNDED_VALUE = 1e-4, 1e-5
 MOST_OFF, DRAWN_APART = 4, 0.1
 """Times what a mean is within that noise may put it off; and standard deviations by which the first synthetic rows may
 miss the mean of all."""
+LEAST_WIDE = 0.2 * 1.96
+"""Times what the least noise of a cell makes of a mean, that an interval is at least."""
 DOUBTED_BEFORE = "the report says to use no mean of the column: noise hides values far out"
 """A reason that earlier versions gave."""
 CUT = "values_from_to"
@@ -72,7 +74,25 @@ def _are_means(means: Facts, table: Schema, report: Facts) -> bool:
         and _are_about(means["column"], groups, known, report, slack)
         and _keep_rules(means, table, slack)
         and _are_of_size(means, table, report)
+        and _are_noisy(means, groups, report, table)
     )
+
+
+def _are_noisy(means: Facts, groups: Sequence[Facts], report: Facts, table: Schema) -> bool:
+    """Tell whether intervals are as wide as the least noise of any count makes them, of columns that no rule binds.
+
+    The noise of the count of a cell moves a mean by the distance of its values, of which a column has many; what is
+    measured elsewhere makes that less, and never a fifth of it.
+    """
+    column = {one["name"]: one for one in report["columns"]}.get(means["column"], {})
+    noises = [one for name, one in report["noise_stddev"].items() if name.startswith("records in")]
+    bound = {name for rule in table.implications for name in rule.columns}
+    bound |= {name for rule in table.rules for name in (rule.lower, rule.upper)}
+    stddev, records = column.get("mean", {}).get("synthetic_stddev"), report["released_records"]
+    if not stddev or not noises or not records or not bound.isdisjoint((means["column"], means["by"])):
+        return True
+    least = LEAST_WIDE * min(noises) * stddev / records
+    return all(one["within"] * one["share"] >= least for one in groups if one["within"] is not None)
 
 
 def slack_of(name: str, table: Schema) -> float:

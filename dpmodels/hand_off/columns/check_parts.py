@@ -3,6 +3,7 @@
 What is missing is as good as said to be in order: nobody looks for a rate that is not there.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from dpmodels.contract.schema import Schema
 
 LEAST_AXIS = 1e-9
 """Length of an axis that is surely drawn, and one by the length of the longest."""
+FAR_OUT = 2
+"""Times as far out of its noise as a count must be to be known, from which on it surely is."""
 Facts = Mapping[str, Any]
 
 
@@ -28,7 +31,8 @@ def left_out(report: Facts, table: Schema) -> Iterator[str]:
     named = [{key: one[key] for key in ("columns", "place")} for one in report.get("joint", ())]
     parts = {
         "asked": report.get("asked", []) == asked_names(table, table.columns),
-        "joint": named == asked_joint(table, table.columns),
+        "joint": named == asked_joint(table, table.columns)
+        and all("column" in one or not is_due(one["columns"], report) for one in report.get("joint", ())),
         "rates": _has_rates(report, table, varied),
         "asked_rates": "drowned" in report or {*_due(report, table)} <= {*_rated(report.get("asked_rates", ()))},
         "derived": not report["synthetic_rows"]
@@ -69,6 +73,38 @@ def _due(report: Facts, table: Schema) -> Iterator[tuple[int, int]]:
             column, is_handed_over = table.modelled[names[place]], dropped.isdisjoint((names[place], names[by]))
             if place != pairs.get("target") and is_handed_over and _has_two(column, columns[place]) and len(labels) > 1:
                 yield place, by
+
+
+def is_due(names: Sequence[str], report: Facts) -> bool:
+    """Tell whether a joint table of three columns of categories surely has rates, by what was counted of each.
+
+    Of two of its columns each group of one has an even part of its rows at least in some group of the other. So two
+    combinations are known if that part of the second largest group stands far out of the noise.
+    """
+    from dpmodels.report.groups.joint import MOST_CELLS, MOST_SIDE, THREE
+    from dpmodels.report.numbers import STANDS
+
+    columns = {one["name"]: one for one in report["columns"]}
+    text = f"({' by '.join(names)})"
+    noises = [one for name, one in report["noise_stddev"].items() if text in name and "departs" not in name]
+    if len(names) != THREE or not noises or not {*names} <= columns.keys() or "drowned" in report:
+        return False
+    if any(columns[one]["ordered"] or "counted_together" in columns[one] for one in names):
+        return False
+    target = next((one for one in _classed(report) if one in names), None)
+    sides = [columns[one]["released"] for one in names if one != target]
+    sizes = [*map(len, sides)]
+    if target is None or not 1 < min(sizes) <= max(sizes) <= MOST_SIDE or math.prod(sizes) > MOST_CELLS:
+        return False
+    off = max(noises) * math.sqrt(len(columns[target]["labels"]))
+    parts = [sorted(one)[-2] / other for one, other in zip(sides, sizes[::-1], strict=True)]
+    return bool(max(parts) * report["released_records"] > FAR_OUT * STANDS * off)
+
+
+def _classed(report: Facts) -> Iterator[str]:
+    """Yield the columns that a report has rates of, the target first."""
+    for rates in ([report["rates"]] if report.get("rates") else []) + [*report.get("asked_rates", ())]:
+        yield report["columns"][rates["target"]]["name"]
 
 
 def _has_two(column: Any, facts: Facts) -> bool:

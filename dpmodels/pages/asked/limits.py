@@ -36,7 +36,12 @@ TERMS = {
 }
 """How pages write on what terms means by group hold."""
 UNLESS = "unless values thin out (become rarer towards the largest possible one, as wages do)"
-OF_ALL = {"good": "good", "care": "with care", "bad": "not to be used"}
+OF_ALL = {
+    "good": "good",
+    "care": "with care",
+    "open": "not to be used unless values thin out, which nothing here shows",
+    "bad": "not to be used",
+}
 
 
 def hard_limits(facts: Facts, names_below: bool = False) -> list[str]:
@@ -74,10 +79,13 @@ def _marked(quality: Facts) -> list[str]:
     moments = {} if "not_for" in quality else quality.get("moments", {})
     lost = {what: [*names] for what, names in moments.items()}
     every = [
-        f"{_heading(title)} {'by' if title.startswith(RATE) else 'of'} {_all(names)}"
+        f"{heading(title)} {'by' if title.startswith(RATE) else 'of'} {_all(names)}"
         for title, names in (bad | lost).items()
     ]
-    every += [f"{_heading(title)} of {_all(names)}, {UNLESS}" for title, names in _on_terms(quality).items()]
+    terms = [UNLESS, UNLESS.partition(" (")[0]]  # what it is to thin out is said once
+    for title, names in _on_terms(quality).items():
+        every.append(f"{heading(title)} of {_all(names)}, {terms[0]}")
+        terms = terms[-1:]
     return [MARKED.format(marks="; ".join(every))] if every else []
 
 
@@ -90,7 +98,8 @@ def _on_terms(quality: Facts) -> dict[str, list[str]]:
     return {title: names for title, names in every.items() if names}
 
 
-def _heading(title: str) -> str:
+def heading(title: str) -> str:
+    """Return what a heading of a report is called on pages that have no other headings."""
     return SHORT.get(title, title).replace(", ", " and ")
 
 
@@ -146,7 +155,7 @@ def measured_in_words(content: Facts) -> str:
 def means_in_words(quality: Facts) -> list[tuple[str, str]]:
     """Say which means of all rows, means by group and large quantiles hold, with a heading each; nothing if none is."""
     said = [
-        (f"{_heading(title)} of all rows", _by_mark(marks))
+        (f"{heading(title)} of all rows", _by_mark(marks))
         for title, marks in _marks(quality).items()
         if title.startswith((MEANS, QUANTILES))
     ]
@@ -159,13 +168,18 @@ def means_in_words(quality: Facts) -> list[tuple[str, str]]:
 
 def _by_mark(marks: Mapping[str, Mapping[str, str]]) -> str:
     """Name the columns by their marks: of those of no use all, since whoever has the sheet alone is to know each."""
+    care = marks.get("care", {})
+    on_terms = {name: words for name, words in care.items() if IF_THIN in words}
+    known = {**marks, "open": on_terms, "care": {name: words for name, words in care.items() if name not in on_terms}}
     return "; ".join(
-        f"{words}: {listed(every, len(every) if mark == 'bad' else MOST_NAMED)}"
+        f"{words}: {listed(every, MOST_NAMED if mark in ('good', 'care') else len(every))}"
         for mark, words in OF_ALL.items()
-        if mark in marks and (every := _with_limit(mark, marks[mark]))
+        if mark in known and (every := _with_limit(mark, known[mark]))
     )
 
 
 def _with_limit(mark: str, columns: Mapping[str, str]) -> list[str]:
     """Name columns, each with what it is within; of those of no use without."""
-    return [cut(name) if mark == "bad" else f"{cut(name)} (within {words})" for name, words in columns.items()]
+    limits = {name: words.removesuffix(f" {IF_THIN}").rstrip(",") for name, words in columns.items()}
+    then = "then " * (mark == "open")
+    return [cut(name) if mark == "bad" else f"{cut(name)} ({then}within {words})" for name, words in limits.items()]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNSTATED, NONE, NAMELESS = "Not stated", "Answered with none", "Without a name"
-DATELESS, WITHOUT_ARTICLE, NO_REASON = "Without a day", "Without an article of the GDPR", "No reason given"
-STATES = (UNSTATED, NONE, NO_REASON, WITHOUT_ARTICLE, NAMELESS, DATELESS)
+DATELESS, WITHOUT_ARTICLE = "Without a day", "Without an article of the GDPR"
+STATES = (UNSTATED, NONE, WITHOUT_ARTICLE, NAMELESS, DATELESS)
 NONE_WITH_REASON = ("compatibility", "processor")
 """Fields of which none is an answer with its reason alone, which stands behind a mark such as a colon."""
 BARE_NONE = re.compile(r"\W*(none|no|not|nobody|nothing)\b[^:;,(–—]*", re.IGNORECASE)
@@ -35,6 +35,7 @@ OF_CHILDREN = re.compile(
     r"(?<!no )(?<!without )\b(minors?|child(ren)?|pupils?|infants?|newborns?|adolescents?|Kinder|Minderjährige)\b",
     re.IGNORECASE,
 )
+REASON_NEEDED = " (none is an answer with its reason, behind a colon)"
 NEVER_EXPIRES = " (no day such as 2027-03-01, so `nacre remove --expired` deletes nothing)"
 
 
@@ -173,6 +174,8 @@ def _line(name: str, asked: Asked, given: Mapping[str, str]) -> Line:
     answer, state, what = _answer(name, given), _state(name, given), asked.what
     if name == "retention" and state not in ("", UNSTATED):
         what += NEVER_EXPIRES
+    if name in NONE_WITH_REASON and state == NONE:
+        what += REASON_NEEDED
     if name == "minors" and answer and not given.get(name):
         what = CARED_FOR
     return Line(asked.title, asked.who, option, answer, state, what)
@@ -221,7 +224,7 @@ def _state(name: str, given: Mapping[str, str]) -> str:
     if (NO_ANSWER if name in MAY_BE_NONE else BEGINS_WITH_NONE).match(text):
         return NONE
     if name in NONE_WITH_REASON and BARE_NONE.fullmatch(text):
-        return NO_REASON
+        return NONE
     if name == "why":
         return NONE if NOBODY.search(text) else ""
     if name in ("recipient", "controller", "contact", "signer"):

@@ -116,7 +116,7 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     places = {"Small chances": "guesses", "Of values": "assessment", "Budget": "budget"}
     more = tuple((name, f"{STATEMENT}#{place}") for name, place in places.items())
     rows = (*header, "What it counts"), *risks(words, *sides)
-    text = "Somebody who knows all else, and sees these files, learns no more of one unit than this table says. "
+    text = f"Somebody who knows all else, and sees these files, learns no more of {words['one']} than this table says. "
     text += what_to_quote(words)
     return Answer("What could somebody learn at worst?", text, more, rows, notes_on_bets(facts, words, of_all))
 

@@ -7,11 +7,11 @@ from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
 QUOTE = (
-    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): ε and δ alone give "
-    "it, for any noise, so it compares with other releases."
+    "To people, boards and authorities quote what a guess {on}becomes by these files ({figure}): it follows from the "
+    "price alone (ε and δ), so it compares with other releases."
 )
 """Which figure to quote to whom, and why."""
-OF_NOISE = " Bets by the noise that was drawn, in small print below, are for experts on this release alone."
+OF_NOISE = " The smaller chances in small print below hold of this release alone, and are for experts."
 DRAWS = "draws of the noise"
 Words = Mapping[str, Any]
 
@@ -27,14 +27,14 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     """
     there, of_values = words["there"], bool(words["factor_of_values"])
     step = "with it or without it" if of_values else "with it or with any other in its place"
-    one_step = f"ε: {step}, one step apart. Odds rise by {by_factor(words['factor'])}"
+    one_step = f"Files made {step} are compared (ε). Odds rise by {by_factor(words['factor'])}"
     won = f"an even bet on {there} is won in"
     rows = [
-        ("guesses_of_budget", won, "Best attacker, δ counted in; a coin wins 50 %"),
+        ("guesses_of_budget", won, "Right answers of the best attacker, δ counted in; a coin wins 50 %"),
         ("example", f"a guess of 10 % on {there} becomes", one_step),
     ]
     if of_values:
-        basis = f"2ε: two steps apart. Odds rise by {by_factor(words['factor_of_values'])}"
+        basis = f"With other values in its place (2ε). Odds rise by {by_factor(words['factor_of_values'])}"
         rows.append(("example_of_values", f"a guess of 10 % on {words['value']} becomes", basis))
     sides = (words, *others)
     written = [(asked, *(_written(name, side) for side in sides), basis) for name, asked, basis in rows]
@@ -84,7 +84,7 @@ def chances(words: Words) -> list[tuple[str, str, str]]:
             rows.append(
                 (f"{words['delta_of_values']} ((1 + e^ε)·δ)", "chance", "is added to it where values are asked")
             )
-    share = "would be given away on average, if each were with chance δ: δ times all records"
+    share = "of all together, not of one, would be given away on average, if each were with chance δ"
     rows.append((words["share"], "records", share))
     return [(_plain(figure), of_what, said) for figure, of_what, said in rows if figure]
 

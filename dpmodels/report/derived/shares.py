@@ -80,7 +80,7 @@ def derived_facts(
         values = derive(column, local, pa.RecordBatch.from_pydict(operands))
         about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
         try:  # no picture is worth a hand-off that was paid for
-            about |= _shown(column, local, values, np.ones(len(values)) if weights is None else weights)
+            about |= shown(column, local, values, np.ones(len(values)) if weights is None else weights)
         except (ValueError, ArithmeticError, StopIteration):  # values that no axis holds, as 1e-320
             continue
         pair = _pair_of(column, places, pairs) if weights is None and is_of_two(column, local) else None
@@ -271,7 +271,7 @@ def _kolmogorov(values: Floats, others: Floats) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def _shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight: Floats) -> Facts:
+def shown(column: Derived, columns: Mapping[str, Any], values: pa.Array, weight: Floats) -> Facts:
     """Return the bins that a derived column is drawn as, with the share of the rows in each."""
     if column.values is not None:
         return _of_categories([named_value(one) for one in values.to_pylist()], names_of_values(column), weight)

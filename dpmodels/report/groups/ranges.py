@@ -111,7 +111,7 @@ def cells_of_ranges(labels: Sequence[Sequence[str]], column: Continuous) -> list
             if name in states:
                 inside[states.pop(name)] = True
                 continue
-            ends = _ends(name, column)
+            ends = ends_of_range(name, column)
             if ends is None or not before - off <= ends[0] <= ends[1] <= column.high + off:
                 return None
             inside[: column.cells] |= (last >= ends[0] - off) & (first <= ends[1] + off)
@@ -120,7 +120,7 @@ def cells_of_ranges(labels: Sequence[Sequence[str]], column: Continuous) -> list
     return masks
 
 
-def _ends(name: str, column: Continuous) -> tuple[float, float] | None:
+def ends_of_range(name: str, column: Continuous) -> tuple[float, float] | None:
     """Read between what the values of a range lie, of a column of dates in ticks; None where that cannot be read."""
     low, _, high = name.partition(" to ")
     try:

@@ -54,7 +54,7 @@ def read_batches(file: Path, batch_rows: int, contract: Any, rows: int | None = 
     most = rows * contract.rows_below if is_tree and rows is not None else rows
     try:
         with pa.OSFile(str(file)) as source:
-            batches = _batches(source, batch_rows, contract, most)
+            batches = batches_of(source, batch_rows, contract, most)
             yield from whole_units(contract, batches) if is_tree else batches
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         raise DataError("", f"{file} does not exist, is no Parquet file, or is damaged") from None
@@ -122,8 +122,15 @@ def _needed(contract: Any) -> list[str]:
     return [name for name in contract.columns if name not in lacking_from(contract)]
 
 
-def _batches(source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None) -> Iterator[pa.RecordBatch]:
-    """Read texts by their dictionaries, and spell them out a few megabytes at a time."""
+def batches_of(
+    source: pa.NativeFile, batch_rows: int, contract: Any, rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read an open file as above: texts by their dictionaries, which are spelled out a few megabytes at a time.
+
+    Raises:
+        ValueError: it unpacks to more than its rows take.
+        ArrowException: it is damaged.
+    """
     length = list_length(contract)
     metadata, by_dictionary = check_file(source, rows, length, lambda types: _check_types(types, contract))
     types = _types(metadata, contract)

@@ -1,6 +1,6 @@
 """Check the product of a hand-off by its footers: so many rows as the report says, in the columns of schema.yaml.
 
-What the rows hold is checked by ``nacre validate``, which reads all of them. Text, such as CSV, has no footer.
+What the rows hold is counted in ``recount``, and held to the rules of the schema by ``nacre validate``.
 """
 
 import re
