@@ -145,6 +145,22 @@ def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_s
     assert page.count("<figcaption>admitted = true, by age") == 1 and page.count("<figcaption>age by admitted") == 1
 
 
+def test_rates_of_the_target_by_what_is_counted_for_figures_alone_stand_where_a_workload_names_it(
+    facts: dict[str, Any],
+) -> None:
+    assert "hidden" not in figures_together(facts).rated
+    together = figures_together({**facts, "asked": [["admitted", "hidden"], *facts["asked"]]})
+    assert together.asked is not None and "hidden" in together.rated
+    first = together.asked.cards[0]
+    assert first.title == "admitted = true, by hidden" and "nobody is handed hidden" in first.foot
+    tenth = {"name": "tenth", "type": "derived", "follows": ["age"], "ordered": True, "counted_as": "hidden"}
+    derived = {**facts, "asked": [["admitted", "tenth"]], "derived": [{**tenth, "labels": ["0 to 10"]}]}
+    of_derived = figures_together(derived).asked
+    assert of_derived is not None and not of_derived.unanswered
+    assert [drawn.title for drawn in of_derived.cards] == ["admitted = true, by tenth"]
+    assert of_derived.cards[0].rows == first.rows
+
+
 def test_a_report_of_which_nothing_was_asked_has_no_such_section(facts: dict[str, Any]) -> None:
     bare = copy.deepcopy(facts)
     del bare["asked"], bare["rates"], bare["asked_rates"]

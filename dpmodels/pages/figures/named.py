@@ -17,12 +17,21 @@ Facts = Mapping[str, Any]
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOST_NAMED = 8
 """Names in a sentence."""
+COUNTED_AS = "counted_as"
+"""What a report calls the column that is counted in the place of a derived one."""
 
 
 def amounts_of(report: Facts) -> list[Facts]:
     """Return the derived columns that are numbers, and of whose means no error is known."""
     numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
     return [one for one in numbers if not DAY.match(one["labels"][0])]
+
+
+def counted_places(report: Facts) -> dict[str, int]:
+    """Return by name the place of each column that was counted; of a derived one, that of what is counted for it."""
+    places = {one["name"]: place for place, one in enumerate(report["columns"])}
+    counted = {one["name"]: one[COUNTED_AS] for one in report.get("derived", ()) if COUNTED_AS in one}
+    return places | {name: places[copy] for name, copy in counted.items() if copy in places}
 
 
 def has_first_rows(report: Facts) -> bool:

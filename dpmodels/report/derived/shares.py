@@ -25,6 +25,7 @@ from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_ea
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
+from dpmodels.pages.figures.named import COUNTED_AS
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
@@ -85,7 +86,9 @@ def derived_facts(
             continue
         pair = _pair_of(column, places, pairs) if weights is None and is_of_two(column, local) else None
         about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
-        if (copy := copy_of(name, local)) and weights is None:
+        copy = copy_of(name, local)
+        about |= {COUNTED_AS: prefix + copy} if copy else {}
+        if copy and weights is None:
             about |= to_counted(about, local[copy], _decoded(local[copy], records, places[copy]), values)
         known = known_within(column, columns, distances, about, prefix, copy) | known_means(column, columns, prefix)
         if mean_of is not None and "axis" in about and "mean" not in known:
