@@ -112,7 +112,9 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
       that the schema lists, else text, so also where one holds nulls or several values, such as "7, 8";
     - for numbers and dates its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and
       standard deviation of the values in it, as the generator draws them; nulls have none, and dates are in UTC;
-    - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
+    - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts;
+    - ``likely``, the most likely count, which reports and ``nacre.means`` take: none is below 0, and all tables of a
+      category add up to the same rows.
 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
     name is that of a column has a ``_`` behind it.
@@ -136,7 +138,13 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result", column: str, *, by: "Groups" = (), value: object = None, home: Place | None = None
+    run: "str | Result",
+    column: str,
+    *,
+    by: "Groups" = (),
+    value: object = None,
+    total: bool = False,
+    home: Place | None = None,
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
@@ -147,7 +155,8 @@ def means(
       its bounds; of all rows ``column`` names the column. Listed values keep the schema's order, nulls last;
     - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
       of twenty: 1.96 times its ``standard_error``;
-    - ``count`` of these values, as released;
+    - ``count`` of these values, the most likely one (``likely`` of ``marginals``);
+    - with ``total=True`` their ``total``, and what it is within (``total_within``), as mean and count are off together;
     - ``reason`` to distrust a mean; empty if there is none. The mean is NaN where the group does not stand out of its
       noise, and where noise puts it beyond all values of the column. Others leave the figure: its interval spans the
       means of all counted ranges, its error exceeds it, or what groups surely differ by, or the report says to use none
@@ -169,6 +178,7 @@ def means(
             day are edges as ``"08:00"``. Counted ranges go where their middle lies (``age_low``, ``age_high``); what
             lies beyond the edges is left out. It joins categories as ``{"ward": [["north", "south"]]}`` says.
         value: the category whose share is asked for.
+        total: whether totals are asked for, which dates and times of day have none of.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
@@ -177,6 +187,6 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    frame = means_of(run_of(run, home), column, by, value)
+    frame = means_of(run_of(run, home), column, by, value, total)
     frame.attrs = {key: [*map(groups_in_python, one)] if key == "notes" else one for key, one in frame.attrs.items()}
     return Listing.of(frame)

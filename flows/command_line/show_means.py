@@ -16,12 +16,15 @@ from dpmodels.report.groups.cells import apart
 from flows.command_line.console import print_json, print_table
 from flows.command_line.printing import echo
 from tasks.stages.bands import VALUE
+from tasks.stages.totals import TOTAL, TOTAL_WITHIN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UNSPLIT = ("standard_error", "noise", "inside")
 """What a person is not shown, since ``within`` is made of it; a file and JSON have it."""
+OFF = {"mean": "within", "within": "within", TOTAL: TOTAL_WITHIN, TOTAL_WITHIN: TOTAL_WITHIN}
+"""What says how many digits of a figure are written."""
 
 
 def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool, contract: Any, column: str) -> None:
@@ -73,11 +76,12 @@ def _plain(value: Any) -> Any:
 
 
 def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
-    """Write a figure: a count as a whole number, a mean to two digits of what it is within, and that rounded up.
+    """Write a figure: a count as a whole number, means and totals to two digits of what they are within, rounded up.
 
     A ``column`` of the schema that a figure is of may count times of day.
     """
-    value, within = row[name], row.get("within_", row.get("within"))
+    value, of = row[name], OFF.get(name.removesuffix("_"), "within")
+    within = row.get(f"{of}_", row.get(of))
     if not isinstance(value, float):
         return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
     if name.removesuffix("_") == "count":
@@ -87,8 +91,9 @@ def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
         return amount({"clock": clock}, value, within) if figure == "mean" else error({"clock": clock}, value)
     if clock:
         return time_of_day(value, clock, has_seconds(column))
-    if figure not in ("mean", "within") or not isinstance(within, float) or not within > 0:
+    if figure not in OFF or not isinstance(within, float) or not within > 0:
         return f"{value:,.10g}"
-    if figure == "within":
+    if figure == of:
         return short_up(within)
-    return f"{value:,.{max(1 - math.floor(math.log10(within)), 0)}f}"
+    digits = 1 - math.floor(math.log10(within))
+    return f"{round(value, digits) if figure == TOTAL else value:,.{max(digits, 0)}f}"
