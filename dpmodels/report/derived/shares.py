@@ -90,7 +90,9 @@ def derived_facts(
         about |= {COUNTED_AS: prefix + copy} if copy else {}
         if copy and weights is None:
             about |= to_counted(about, local[copy], _decoded(local[copy], records, places[copy]), values)
-        known = known_within(column, columns, distances, about, prefix, copy) | known_means(column, columns, prefix)
+        known = known_within(column, columns, distances, about, prefix, copy)
+        if not (copy and mean_of is not None and has_counted_mean(column, local, columns, copy)):
+            known |= known_means(column, columns, prefix)  # else it is that of what is counted in its place
         if mean_of is not None and "axis" in about and "mean" not in known:
             known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
