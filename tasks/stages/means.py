@@ -15,6 +15,8 @@ from dpmodels.artifact import write_whole
 from dpmodels.contract.columns import Boolean, Continuous
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.groups_in_words import EACH, grouped
+from dpmodels.pages.figures.means import doubted_figures
+from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.pages.glance import within_of
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, apart, keys_of, ways_of
@@ -63,6 +65,7 @@ MEANS = (
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
 AVOID = "use no {}: `facts` has the column's warning"
+ONLY = f"{{}} only {IF_THIN}: `facts` has the column's warning"
 CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 
 
@@ -261,9 +264,11 @@ def stated_mean(column: Mapping[str, Any], wholes: Mapping[str, Sequence[float]]
     missing, unseen = float("nan"), column.get("unseen", {})
     could_be = unseen.get("means", (missing,) * 2)
     mean, p99 = (within_of(column, figure) if figure in column else missing for figure in ("mean", "p99"))
-    doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
+    avoided = column.get("avoid", ())
+    of_no_use, on_terms = ([one for one in names if one in avoided] for names in doubted_figures(column))
     said = {
-        AVOID.format(" and no ".join(doubted)): bool(doubted),
+        AVOID.format(" and no ".join(of_no_use)): bool(of_no_use),
+        ONLY.format(" and ".join(on_terms)): bool(on_terms),
         OPEN.format("mean"): mean is None,
         FAR: "far" in unseen,
         OPEN.format("99 % quantile"): p99 is None,
