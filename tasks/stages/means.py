@@ -35,11 +35,12 @@ from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.bands import NOTES, said_of
+from tasks.stages.bands import NOTES, VALUE, said_of
 from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, leaves_out, names_in, with_shares
+from tasks.stages.share_reasons import judged_as_rates
 from tasks.stages.totals import check_total, noise_of_rows, notes_of_totals, with_totals
 
 if TYPE_CHECKING:
@@ -134,12 +135,13 @@ def _by_groups(
         inside = Inside.of(counted, names, merged)
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
+    groups, apart = judged_as_rates(groups) if VALUE in cells.attrs and len(names) == 1 else (groups, [])
     groups = with_totals(groups, measured.whole.groups["off"]) if total else groups
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
     made = with_values(in_order(made, names, counted.columns), names, counted.columns)
     made.attrs = said_of(cells.attrs, column)
-    notes = [] if ranges is None else [JOINED.format(grouped(names[0], EACH))]
+    notes = apart if ranges is None else [*apart, JOINED.format(grouped(names[0], EACH))]
     return _noted(made, [*notes, *(notes_of_totals(_facts_of(run)) if total else ())])
 
 

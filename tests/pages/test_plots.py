@@ -375,7 +375,9 @@ def test_many_groups_of_a_pair_stand_beneath_one_another_and_categories_that_wer
     table = {"columns": [0, 1], "labels": labels, **shares, "distances": [0.2, 0.1, 0.3, 0.4]}
     pairs = {"distances": [[0, 1, 0.1, 0.05, 0.1, 0.2, 0.0, 0.0, 0.01, 0.02]], "tables": [table], "asked_for": 1}
     (figure,) = pair_tables({"columns": columns, "pairs": pairs}).values()
-    assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == "within 40 %, the farthest off"
+    assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
+        "within 40 % in these groups, 20 % in the broader ones of all pairs, the farthest off"
+    )
     assert figure.foot.endswith("the release counted 3 categories of ward as one group, so nothing tells them apart")
     frames = re.findall(r'class="frame" x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
     assert [high for _, high in frames] == ["160", "160"] and figure.rows[0][0] == "f; a, b, c"
