@@ -35,7 +35,8 @@ from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.bands import NOTES, VALUE, said_of
+from tasks.stages.bands import BANDS, NOTES, VALUE, said_of
+from tasks.stages.counted_names import as_asked, counted_names
 from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
@@ -123,6 +124,11 @@ def _by_groups(
     counted = read_counted(run)
     if total and value is None:
         check_total(column, counted.columns)
+    asked, in_place = names, counted_names([one for one in names if one != column], counted.columns)
+    names, bins = (
+        [in_place.get(one, one) for one in names],
+        {in_place.get(one, one): each for one, each in bins.items()},
+    )
     ranges = _ranges(counted, column, names[0], value) if is_alone else None
     measured, cells, merged = _measured(counted, column, names, bins, value, ranges)
     if names and value is None and not measured.is_dated:
@@ -140,8 +146,11 @@ def _by_groups(
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
     made = with_values(in_order(made, names, counted.columns), names, counted.columns)
-    made.attrs = said_of(cells.attrs, column)
-    notes = apart if ranges is None else [*apart, JOINED.format(grouped(names[0], EACH))]
+    made = made.rename(columns=as_asked(map(str, made), in_place))
+    called = as_asked(cells.attrs.get(BANDS, ()), in_place)
+    bands = {called[name]: each for name, each in cells.attrs.get(BANDS, {}).items()}
+    made.attrs = said_of({**cells.attrs, BANDS: bands}, column)
+    notes = apart if ranges is None else [*apart, JOINED.format(grouped(asked[0], EACH))]
     return _noted(made, [*notes, *(notes_of_totals(_facts_of(run)) if total else ())])
 
 

@@ -17,6 +17,7 @@ from dpmodels.report.groups.cells import apart, tidy
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.counted_names import as_asked, counted_names
 from tasks.stages.listed import counts_with_values
 
 FOOTER = b"nacre.release"
@@ -56,9 +57,12 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     """
     release = _release_of(run)
     counted = Counted(release)
-    counts = tidy(counted.counts(columns))
-    counts = counts.append_column(apart(LIKELY, columns), pa.array(counted.likely_counts(columns)))
-    table = counts_with_values(counts, columns, counted.columns)
+    in_place = counted_names(columns, counted.columns)
+    names = [in_place.get(one, one) for one in columns]
+    counts = tidy(counted.counts(names))
+    counts = counts.append_column(apart(LIKELY, names), pa.array(counted.likely_counts(names)))
+    table = counts_with_values(counts, names, counted.columns)
+    table = table.rename_columns([*as_asked(table.column_names, in_place).values()])
     return table.replace_schema_metadata({FOOTER: release.entry})
 
 
