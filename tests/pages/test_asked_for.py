@@ -266,6 +266,9 @@ def test_means_of_very_different_sizes_have_a_logarithmic_axis_that_ends_behind_
     low, middle, high = _marks(figure.svg)
     assert middle - low == pytest.approx(high - middle, abs=0.2) and "logarithmic" in figure.foot
     assert [">100<" in figure.svg, ">2,000<" in figure.svg] == [True, True]  # of 1,000 within 100
+    held = [means[0] | {"values_from_to": [8.0, 1500.0]}]
+    (figure,) = mean_figures({"columns": [plain], "groups": held}).values()
+    assert [f">{end}<" in figure.svg for end in ("8", "5", "1,500", "2,000")] == [True, False, True, False]
     means[0]["groups"][0]["released"] = -10.0
     (linear,) = mean_figures({"columns": [plain], "groups": means}).values()
     assert "logarithmic" not in linear.foot

@@ -342,6 +342,13 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn.figures[0].svg
+    of_each["released"], of_each["stddev"] = [0.03, 0.5, 0.98], [0.02, 0.1, 0.02]
+    drawn = rate_figures(facts)
+    assert drawn is not None  # a rate is never below 0, nor above 1
+    said = drawn.figures[0].svg.replace("\N{NO-BREAK SPACE}", " ")
+    assert all(
+        one in said for one in ("3.0 (0.0 to 7.0) %", "50.0 \N{PLUS-MINUS SIGN} 20.0 %", "98.0 (94.0 to 100.0) %")
+    )
 
 
 def test_all_classes_of_a_group_stand_end_to_end_and_their_noise_among_the_numbers() -> None:

@@ -186,6 +186,9 @@ def _rate_cell(group: Facts) -> tuple[str, bool]:
     if group["released"] is None:
         return "not known", True
     off = "" if group["within"] == 0 else f" \N{PLUS-MINUS SIGN} {percent_up(group['within'])[:-1].strip()}"
+    low, high = group["released"] - group["within"], group["released"] + group["within"]
+    if low < 0 or high > 1:  # a rate is neither
+        off = f" ({' to '.join(percent(min(max(one, 0.0), 1.0))[:-1].strip() for one in (low, high))})"
     return percent(group["released"])[:-1].strip() + off, bool(group["reason"])
 
 
