@@ -10,7 +10,7 @@ from rich.table import Table
 
 from dpmodels.clock import clock_of, has_seconds, time_of_day
 from dpmodels.pages.figures.amounts import amount, error
-from dpmodels.pages.page import short_up
+from dpmodels.pages.page import beside, percent, percent_up, short_up
 from dpmodels.plural import counted, listed
 from dpmodels.report.groups.cells import apart
 from flows.command_line.console import print_json, print_table
@@ -25,6 +25,8 @@ UNSPLIT = ("standard_error", "noise", "inside")
 """What a person is not shown, since ``within`` is made of it; a file and JSON have it."""
 OFF = {"mean": "within", "within": "within", TOTAL: TOTAL_WITHIN, TOTAL_WITHIN: TOTAL_WITHIN}
 """What says how many digits of a figure are written."""
+SHARE_FORMS = {"mean": percent, "within": percent_up}
+"""How a mean that is a share is written, and what it is within."""
 
 
 def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool, contract: Any, column: str) -> None:
@@ -46,7 +48,8 @@ def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool, contract:
     if VALUE not in means.attrs:
         clocks |= dict.fromkeys(("mean", "within", "mean_", "within_"), columns.get(column))
     for row in rows:
-        table.add_row(*(escape(_written(row, name, clocks.get(name))) for name in names))
+        shown = _as_shares(row) if VALUE in means.attrs else row
+        table.add_row(*(escape(_written(shown, name, clocks.get(name))) for name in names))
     print_table(table)
 
 
@@ -75,8 +78,17 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | None) else str(value)
 
 
+def _as_shares(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mean that is a share, and what it is within, in percent as a page has them."""
+    forms = {f"{name}_" if f"{name}_" in row else name: form for name, form in SHARE_FORMS.items()}
+    return {
+        name: form(value) if (form := forms.get(name)) and isinstance(value, float) else value
+        for name, value in row.items()
+    }
+
+
 def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
-    """Write a figure: a count as a whole number, means and totals to two digits of what they are within, rounded up.
+    """Write a figure: a count as a whole number, a mean as a page has it, a total to two digits of what it is within.
 
     A ``column`` of the schema that a figure is of may count times of day.
     """
@@ -95,5 +107,7 @@ def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
         return f"{value:,.10g}"
     if figure == of:
         return short_up(within)
+    if figure == "mean":
+        return beside(value, within)
     digits = 1 - math.floor(math.log10(within))
-    return f"{round(value, digits) if figure == TOTAL else value:,.{max(digits, 0)}f}"
+    return f"{round(value, digits):,.{max(digits, 0)}f}"

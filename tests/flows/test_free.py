@@ -20,6 +20,7 @@ from dpmodels.codec.derive import derive
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
+from dpmodels.pages.page import percent
 from dpmodels.releases.release import read_release
 from dpmodels.report.groups.means import ALIKE, DOUBTED, DROWNED
 from tasks.run.store import Run
@@ -464,6 +465,8 @@ def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home)
     north = nacre.means(name, "ward", value="north", home=home)
     assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum(), abs=north["within"][0])
     assert (means.attrs["value"], north.attrs["value"]) == ("yes", "north")
+    printed = run_cli("means", name, "sick", "--by", "ward", "--home", home)[1]
+    assert all(percent(one) in printed for one in means["mean"][known])  # as a report has it
     code, out, err = run_cli("means", name, "sick", "--by", "age=0,41.5", "--home", home, "--json")
     assert code == 0 and {one["value"] for one in json.loads(out)} == {"yes"}
     assert "the share of rows whose sick is yes" in err and "beyond the edges is left out: age above" in err

@@ -9,6 +9,7 @@ from dpmodels.codec.encode import Codec
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_derived import are_derived
 from dpmodels.methods.registry import create
+from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.report.derived.means import counted_mean, has_counted_mean
 from tests.kit.reports import facts_of
 
@@ -83,3 +84,11 @@ def test_what_is_counted_in_place_of_a_derived_column_says_what_that_is_and_no_s
     assert whole.get("unseen", {}).get("means") == counted.get("unseen", {}).get("means")
     assert are_derived(facts, schema)
     assert not are_derived({**facts, "derived": [{**whole, "counted_as": "rent"}]}, schema)
+
+
+def test_a_mean_holds_on_terms_where_that_of_what_is_counted_in_its_place_does() -> None:
+    mean = {"estimate": 10.0, "expected_error": 0.1, "synthetic": 10.0}
+    bill: dict[str, Any] = {"name": "bill", "follows": ["a", "b"], "mean": mean, "unseen": {"means": [8.0, 30.0]}}
+    assert supposes_thinning_out(bill)  # by itself: values that noise hides move it by 200 times its error
+    assert not supposes_thinning_out({**bill, "counted_as": "bill_counted"})
+    assert supposes_thinning_out({**bill, "counted_as": "bill_counted", "unseen": {"means": [8.0, 30.0], "far": True}})

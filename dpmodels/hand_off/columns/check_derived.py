@@ -11,7 +11,7 @@ from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import LABEL, REQUIRED, STATES, WITHIN, is_drawn
 from dpmodels.hand_off.columns.figures import are_figures
-from dpmodels.pages.figures.named import COUNTED_AS
+from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.releases.contract import Contract, table_of
 
 Facts = Mapping[str, Any]

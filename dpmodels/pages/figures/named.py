@@ -10,15 +10,13 @@ from typing import Any
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.figures.categories import has_rules
 from dpmodels.pages.glance import MOVED, is_farther, unresolved
-from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.notes import COUNTED_AS, not_handed_over
 from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOST_NAMED = 8
 """Names in a sentence."""
-COUNTED_AS = "counted_as"
-"""What a report calls the column that is counted in the place of a derived one."""
 
 
 def amounts_of(report: Facts) -> list[Facts]:

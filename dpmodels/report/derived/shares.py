@@ -25,8 +25,8 @@ from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_ea
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
-from dpmodels.pages.figures.named import COUNTED_AS
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
+from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
 from dpmodels.report.derived.counted import named_value
