@@ -160,7 +160,7 @@ def means(
     - ``reason`` to distrust a mean; empty if there is none. The mean is NaN where the group does not stand out of its
       noise, and where noise puts it beyond all values of the column. Others leave the figure: its interval spans the
       means of all counted ranges, its error exceeds it, or what groups surely differ by, or the report says to use none
-      of these;
+      of these; of a share by one column it is why a report sets that rate back;
     - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
       may lie elsewhere in a cell than those of all groups.
 
