@@ -211,8 +211,7 @@ def bars(
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
-    room = 1.8 if scale and shares and any(map(_is_cut, shares.reach)) else 1.3 if scale else 1.0
-    most = int((places[0] - room * FIGURE) / LETTER)
+    most = int((places[0] - _room(shares, bool(scale)) * FIGURE) / LETTER)
 
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
@@ -251,6 +250,13 @@ def _said(shares: Shares, index: int, top: float, with_error: bool) -> str:
         within = f" ({' to '.join(f'{100 * min(max(one, 0.0), 1.0):.{decimals}f}' for one in ends)})"
     written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{within}{PERCENT}"  # and no -0
     return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + written
+
+
+def _room(shares: Shares | None, with_error: bool) -> float:
+    """Return how much room a share has with what its whisker reaches: most where between what it lies is written."""
+    if not with_error:
+        return 1.0
+    return 1.8 if shares and any(map(_is_cut, shares.reach)) else 1.3
 
 
 def _is_cut(reach: tuple[float, float]) -> bool:

@@ -146,7 +146,7 @@ def _by_groups(
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
     made = with_values(in_order(made, names, counted.columns), names, counted.columns)
-    made = made.rename(columns=as_asked(map(str, made), in_place))
+    made.columns = [*as_asked(map(str, made), in_place).values()]
     called = as_asked(cells.attrs.get(BANDS, ()), in_place)
     bands = {called[name]: each for name, each in cells.attrs.get(BANDS, {}).items()}
     made.attrs = said_of({**cells.attrs, BANDS: bands}, column)
