@@ -160,7 +160,6 @@ def means(
       exceeds it, or what groups surely differ by, or the report says to use none; of a share why a report sets it back;
     - ``noise`` and ``inside``, what the standard error is made of: of counts, and of where values lie in a cell.
 
-    The interval is for the mean of the real rows, and not of those that they are a sample of.
     ``attrs["value"]`` is the category of shares; ``attrs["notes"]`` say what was joined or left out.
 
     Args:
@@ -170,7 +169,8 @@ def means(
             about eight ranges, as in a report, and ``{"age": None}`` a group of each counted value. A dictionary joins:
             ``{"age": [0, 18, 65]}``, each from an edge up to the next one, or ``{"age": 10}``, a width; ``"08:00"``, a
             time; ``{"ward": [["north", "south"]]}``, categories. Counted ranges go where their middle lies.
-        value, total: whose share is asked for; whether totals are, which dates and times of day lack.
+        value: the category whose share is asked for.
+        total: whether totals are asked for; dates and times of day have none.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
