@@ -112,7 +112,9 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
       that the schema lists, else text, so also where one holds nulls or several values, such as "7, 8";
     - for numbers and dates its bounds in ``age_low`` and ``age_high``, and in ``age_mean`` and ``age_stddev`` mean and
       standard deviation of the values in it, as the generator draws them; nulls have none, and dates are in UTC;
-    - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts.
+    - ``count``, as it was released, so it may lie below 0; ``standard_error`` of it; and ``share`` of all counts;
+    - ``likely``, the most likely count, which reports and ``nacre.means`` take: none is below 0, and all tables of a
+      category add up to the same rows.
 
     It is the table with the least noise; classes of the target that are not asked for are added up. A figure whose
     name is that of a column has a ``_`` behind it.
@@ -141,7 +143,13 @@ def marginals(run: "str | Result", *columns: "str | Sequence[str]", home: Place 
 
 
 def means(
-    run: "str | Result", column: str, *, by: "Groups" = (), value: object = None, home: Place | None = None
+    run: "str | Result",
+    column: str,
+    *,
+    by: "Groups" = (),
+    value: object = None,
+    total: bool = False,
+    home: Place | None = None,
 ) -> "pd.DataFrame":
     """Return means of a column of numbers or dates, with their errors, from released counts; charges nothing.
 
@@ -150,30 +158,24 @@ def means(
 
     - the group, in columns that are called as in the data, values as ``marginals`` has them, and of numbers and dates
       its bounds; of all rows ``column`` names the column. Listed values keep the schema's order, nulls last;
-    - ``mean`` of the values that are not null, in units of the column, and what it is ``within`` in nineteen releases
-      of twenty: 1.96 times its ``standard_error``;
-    - ``count`` of these values, as released;
-    - ``reason`` to distrust a mean; empty if there is none. The mean is NaN where the group does not stand out of its
-      noise, and where noise puts it beyond all values of the column. Others leave the figure: its interval spans the
-      means of all counted ranges, its error exceeds it, or what groups surely differ by, or the report says to use none
-      of these;
-    - ``noise`` and ``inside``, what the standard error is made of: the noise of the counts, and that values of a group
-      may lie elsewhere in a cell than those of all groups.
+    - ``mean`` of the values that are not null, and what it is ``within``: 1.96 times its ``standard_error``;
+    - ``count`` of these (``likely`` of ``marginals``); with ``total`` their ``total``, and its ``total_within``;
+    - ``reason`` to distrust a mean, or none. It is NaN where the group does not stand out of its noise, and where that
+      puts it beyond all values. Others leave the figure: its interval spans the means of all counted ranges, its error
+      exceeds it, or what groups surely differ by, or the report says to use none; of a share why a report sets it back;
+    - ``noise`` and ``inside``, what the standard error is made of: of counts, and of where values lie in a cell.
 
-    The interval is for the mean of the real rows, and says nothing of the people that they are a sample of. The mean of
-    all rows is the report's, where it states one, and its error is not told apart into ``noise`` and ``inside``.
-    A mean that noise puts a little beyond all values of the column is set to the nearest of them.
-    ``attrs["value"]`` is the category of shares; ``attrs["notes"]``, printed below, say what was joined or left out.
+    ``attrs["value"]`` is the category of shares; ``attrs["notes"]`` say what was joined or left out.
 
     Args:
         run: the run's name, or its result.
         column: of numbers or dates, or a boolean; of categories with ``value``.
         by: the column, or the columns, whose values make the groups; None makes none. A number or a date alone makes
             about eight ranges, as in a report, and ``{"age": None}`` a group of each counted value. A dictionary joins:
-            ``{"age": [0, 18, 65, 105]}``, each from an edge up to the next one, or ``{"age": 10}``, a width; times of
-            day are edges as ``"08:00"``. Counted ranges go where their middle lies (``age_low``, ``age_high``); what
-            lies beyond the edges is left out. It joins categories as ``{"ward": [["north", "south"]]}`` says.
+            ``{"age": [0, 18, 65]}``, each from an edge up to the next one, or ``{"age": 10}``, a width; ``"08:00"``, a
+            time; ``{"ward": [["north", "south"]]}``, categories. Counted ranges go where their middle lies.
         value: the category whose share is asked for.
+        total: whether totals are asked for; dates and times of day have none.
         home: where state lies; by default the result's, ``NACRE_HOME``, or ``.nacre``.
 
     Raises:
@@ -182,6 +184,6 @@ def means(
     from nacre.listing import Listing
     from tasks.stages.means import means as means_of
 
-    frame = means_of(run_of(run, home), column, by, value)
+    frame = means_of(run_of(run, home), column, by, value, total)
     frame.attrs = {key: [*map(groups_in_python, one)] if key == "notes" else one for key, one in frame.attrs.items()}
     return Listing.of(frame)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.pages.figures.column_errors import error_by_itself
-from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.empty import error_of_states, error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.grades import BAD, MARKS, grade
 from dpmodels.pages.figures.group_verdicts import stated_means
 from dpmodels.pages.figures.means import (
@@ -23,7 +23,7 @@ from dpmodels.pages.figures.means import (
 from dpmodels.pages.figures.named import amounts_of, has_first_rows, listed
 from dpmodels.pages.figures.open_means import AS_STATED, THIN_OUT
 from dpmodels.pages.figures.rates import MIDDLE, NEAR, parts_of_rates, with_few
-from dpmodels.pages.glance import has_few_values, likely_error, unresolved, with_figures
+from dpmodels.pages.glance import has_few_values, unresolved, with_figures
 from dpmodels.pages.page import percent_up
 from dpmodels.pages.uses import Known, known_of
 
@@ -159,21 +159,28 @@ def _alone(known: Known) -> Cells:
     cells = {one["name"]: _of_column(known, one) for one in known.report["columns"]}
     for one in known.report.get("derived", ()):
         error = known.errors.get(one["name"])
-        cells[one["name"]] = (Judgement(BAD, UNKNOWN) if error is None else _judged(error, percent_up(error) + RULED),)
+        by_itself = (Judgement(BAD, UNKNOWN) if error is None else _judged(error, percent_up(error) + RULED),)
+        cells[one["name"]] = _of_empty(one, RULED) if is_mostly_empty(one) else by_itself
     return cells
 
 
 def _of_column(known: Known, column: Facts) -> Cell:
-    """Judge a column; one that is mostly empty by how often it is, and by its other values."""
+    """Judge a column."""
     if "released" not in column or unresolved(column):
         return (Judgement(BAD, "not resolved" if "released" in column else UNKNOWN),)
     if not is_mostly_empty(column):
         error = known.errors[column["name"]]
         least = "at least " if column.get("discovered_bounds") else ""
         return (_judged(error, least + percent_up(error_by_itself(column))),)
-    share, values = likely_error(column), error_of_values(column)
+    return _of_empty(column)
+
+
+def _of_empty(column: Facts, mark: str = "") -> Cell:
+    """Judge a column that is mostly empty by how often it is, and by its other values."""
+    share, values = error_of_states(column), error_of_values(column)
     empty = " or ".join(states_of([column], [column["name"]]))
-    return _judged(share, f"{percent_up(share)} for {empty}"), _judged(values, f"{percent_up(values)} of others")
+    of_share, of_values = f"{percent_up(share)} for {empty}{mark}", f"{percent_up(values)} of others{mark}"
+    return _judged(share, of_share), _judged(values, of_values)
 
 
 def _figures(known: Known) -> dict[tuple[str, str], Cells]:

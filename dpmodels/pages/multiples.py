@@ -250,6 +250,10 @@ def pairs_figure(facts: Facts) -> Figure | None:
     return Figure(title, note, drawn, header, rows[:LISTED], part=steps(len(shown)), brief=brief)
 
 
+IN_FEWER = " in these groups, {} in the broader ones of all pairs"
+"""What is said of a pair that is drawn in other groups than those by which all pairs are judged."""
+
+
 def pair_tables(facts: Facts) -> dict[tuple[int, int], Figure]:
     """Draw some pairs of columns, by their places, in groups, as they were released beside the synthetic rows.
 
@@ -280,6 +284,8 @@ def _pair_table(facts: Facts, table: Facts, within: float, farthest: float) -> F
     shares, by_itself = {name: table[name] for name in ("released", "synthetic")}, "distances" in table
     off = table["distances"][3] if by_itself else within
     title, said = f"{first} with {second}", f"within {percent_up(off)}"
+    if percent_up(off) != percent_up(within):
+        said += IN_FEWER.format(percent_up(within))
     foot = _of_relation(relations(facts).get((*table["columns"],)), dependence(np.array(table["released"])))
     drawn = beside(title, f"{said}; {foot}", (first, second), (brief(groups[0]), brief(groups[1])), shares)
     rows = tuple(

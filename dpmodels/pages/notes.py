@@ -13,6 +13,9 @@ OF_SEVERAL = (
     "columns {names}: not handed over (`keep: drop`); what is said of them is of the rows before they were left out"
 )
 
+COUNTED_AS = "counted_as"
+"""What a report calls the column that is counted in the place of a derived one, and has its value in every row."""
+
 
 def not_handed_over(facts: Mapping[str, Any]) -> frozenset[str]:
     """Name the columns of a report, or of a card's figures, that nobody receives, by the cautions that say so."""

@@ -211,7 +211,7 @@ def bars(
     series = [each for each in (shares, marks) if each]
     top, kinds = scale[1] if scale else _end_of_bars(shares, marks), ["second" * (each is marks) for each in series]
     places = [WIDTH - FIGURE * after for after in reversed(range(len(series)))]
-    most = int((places[0] - (1.3 if scale else 1.0) * FIGURE) / LETTER)
+    most = int((places[0] - _room(shares, bool(scale)) * FIGURE) / LETTER)
 
     def x(share: float) -> float:
         return min((WIDTH - ROOM) * max(share, 0) / top, WIDTH)
@@ -241,13 +241,27 @@ def bars(
 
 def _said(shares: Shares, index: int, top: float, with_error: bool) -> str:
     """Write a share with as many decimals as all of an axis that ends at ``top``, behind an arrow if it is cut; and
-    what its whisker reaches, where that is asked for and known.
+    what its whisker reaches, where that is asked for and known: between what it lies where 0 or all rows cut that.
     """
     share, off = shares.values[index], DEVIATIONS * shares.stddev[index] if with_error and shares.stddev else 0.0
     decimals = 1 if top >= 0.1 else 2 if top >= 0.01 else 3
     within = f" \N{PLUS-MINUS SIGN} {max(100 * off, 10.0**-decimals):.{decimals}f}" if off else ""
+    if off and _is_cut(ends := (share - off, share + off)):
+        within = f" ({' to '.join(f'{100 * min(max(one, 0.0), 1.0):.{decimals}f}' for one in ends)})"
     written = f"{round(100 * share, decimals) + 0.0:.{decimals}f}{within}{PERCENT}"  # and no -0
     return "\N{RIGHTWARDS ARROW} " * (share > top * (1 + ROUNDED)) + written
+
+
+def _room(shares: Shares | None, with_error: bool) -> float:
+    """Return how much room a share has with what its whisker reaches: most where between what it lies is written."""
+    if not with_error:
+        return 1.0
+    return 1.8 if shares and any(map(_is_cut, shares.reach)) else 1.3
+
+
+def _is_cut(reach: tuple[float, float]) -> bool:
+    """Tell whether an interval of a share goes beyond what shares are."""
+    return reach[0] < 0 or reach[1] > 1
 
 
 def _whisker(y: float, reach: tuple[float, float], x: Callable[[float], float]) -> Markup:

@@ -15,7 +15,7 @@ from dpmodels.pages.figures.categories import (
     within_ranges,
 )
 from dpmodels.pages.figures.column_errors import counted_error, with_derived
-from dpmodels.pages.figures.empty import error_of_values, is_mostly_empty, states_of
+from dpmodels.pages.figures.empty import error_of_states, error_of_values, is_mostly_empty, states_of
 from dpmodels.pages.figures.group_means import means_told_apart, means_with_care
 from dpmodels.pages.figures.group_verdicts import stated_means
 from dpmodels.pages.figures.means import (
@@ -46,7 +46,6 @@ from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import (
     OF_LARGE,
     SPREAD,
-    likely_error,
     likely_of_pair,
     unresolved,
     worst_first,
@@ -191,7 +190,7 @@ def known_of(report: Facts) -> Known | None:
         return None
     resolved = [one for one in reversed(columns) if not unresolved(one)]
     errors = {one["name"]: counted_error(one) for one in resolved if not is_mostly_empty(one)}
-    errors = with_derived(errors, report.get("derived", ()))
+    errors = with_derived(errors, [one for one in report.get("derived", ()) if not is_mostly_empty(one)])
     of_pairs = _pairs(report), relations(report), likely_relations(report)
     return Known(report, errors, *of_pairs, dropped=not_handed_over(report))
 
@@ -306,7 +305,7 @@ def never_for(known: Known, columns: Sequence[Facts]) -> Iterator[str]:
         yield f"how many rows are {known.named(those)}: rules of the schema, or the fit, have moved them"
     yield from within_ranges(report, known.dropped)
     derived = report.get("derived", ())
-    if reckoned := [one["name"] for one in derived if one["name"] not in known.errors]:
+    if reckoned := [one["name"] for one in derived if one["name"] not in known.errors and not is_mostly_empty(one)]:
         yield f"shares of {known.named(reckoned)}, which follow from other columns: no error of them is known"
     if (amounts := amounts_of(report)) and not known.has_means_apart:
         of = known.named([one["name"] for one in amounts])
@@ -365,8 +364,9 @@ def _amounts(known: Known, above: float, most: float) -> Iterator[str]:
     most. Of the other values (F - F0) / s lie up to x, which is off by |e(x) - e(0) (1 - F')| / s: by 2 e / s at most.
     Of nulls the same holds with the share of all values in the place of 1.
     """
-    mostly = [one for one in known.columns if is_mostly_empty(one) and not known.is_tabled]
-    shares = {one["name"]: likely_error(one) for one in mostly}
+    every = [*known.columns, *known.report.get("derived", ())]
+    mostly = [one for one in every if is_mostly_empty(one) and not known.is_tabled]
+    shares = {one["name"]: error_of_states(one) for one in mostly}
     if names := [name for name, error in shares.items() if above < error <= most]:
         none = " or ".join(states_of(mostly, names))
         verb, bound = "is" if len(names) == 1 else "are", _bound(shares, names, above, most)

@@ -7,13 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.by_column import not_for
+from dpmodels.pages.figures.means import doubted_figures
 from dpmodels.pages.figures.named import listed
+from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.pages.figures.relations import relations
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.plural import counted
+from dpmodels.plural import listed as joined
 
 Facts = Mapping[str, Any]
 CLOSE = 0.05
@@ -45,25 +48,29 @@ def verdict(column: Facts) -> str:
         return _verdict_of_derived(column)
     if "released" not in column:
         return UNKNOWN
-    doubted = [FIGURES[name] for name in column.get("avoid", ())]
-    use_no = [f"use no {', '.join(doubted[:-1]) + ' or ' * bool(doubted[1:])}{doubted[-1]}"] if doubted else []
     cells = column["cells"] if "quantiles_within" in column else 0
     of_cells = f" of {_number(cells, cells, 'range')}" if cells else ""
     shares = f"shares{of_cells} within {percent_up(likely_error(column))}"
     quantiles = f"quantiles within {percent_up(rank_error(column))}" if column["ordered"] else ""
     close = ", ".join(filter(None, [quantiles, shares if cells != 1 else ""]))
-    return "; ".join([UNRESOLVED if unresolved(column) else close, *use_no])
+    return "; ".join([UNRESOLVED if unresolved(column) else close, *_of_figures(column)])
+
+
+def _of_figures(column: Facts) -> list[str]:
+    """Say which figures are of no use, and which are of use on terms, as the table of all columns judges them."""
+    of_no_use, on_terms = ([FIGURES[name] for name in names] for names in doubted_figures(column))
+    said = [f"use no {joined(of_no_use, 'or')}"] if of_no_use else []
+    return said + ([f"{joined(on_terms, 'and')} only {IF_THIN}"] if on_terms else [])
 
 
 def _verdict_of_derived(column: Facts) -> str:
     """Say how close the values of a column are to be expected that follows from others."""
     of_which = listed(column["follows"], MOST_NAMED)
     within = [f"{key} within {percent_up(column[f'{key}_within'])}" for key in KINDS if f"{key}_within" in column]
-    if not within:
-        return DERIVED.format(of_which)
-    close = f"{within[0]}, as of {of_which}"
-    changed = column.get("changed")
-    return f"{close}; values outside of {listed(changed, MOST_NAMED)} were changed first" if changed else close
+    close = f"{within[0]}, as of {of_which}" if within else DERIVED.format(of_which)
+    changed = column.get("changed") if within else None
+    first = [f"values outside of {listed(changed, MOST_NAMED)} were changed first"] if changed else []
+    return "; ".join([close, *first, *_of_figures(column)])
 
 
 def headline(facts: Facts) -> str:

@@ -90,6 +90,9 @@ def means(
         ),
     ] = None,
     value: Annotated[str | None, typer.Option(help="Category whose share is asked for.")] = None,
+    total: Annotated[
+        bool, typer.Option("--total", help="Print totals too: of a share, how many rows that is.")
+    ] = False,
     out: Annotated[Path | None, NEW_FILE] = None,
     text: Annotated[str, typer.Option(help=TEXT)] = "",
     home: Home = None,
@@ -112,7 +115,7 @@ def means(
         raise Unsuitable("--text says how a file is written, so name one with --out")
     groups = groups_of(by or ())
     stored_run = run_named(run, home)
-    frame = means(stored_run, column, groups, value)
+    frame = means(stored_run, column, groups, value, total)
     contract = stored_run.plan.release.contract
     show_means(frame if out is None else write_means(frame, out, text), out, as_json, contract, column)
     for said in filter(None, (*frame.attrs.get(NOTES, ()), without_nulls(contract, column))):

@@ -243,16 +243,20 @@ def show_written(written: Written, out: Path, as_json: bool) -> None:
     print_facts("noisy tables", {"file": str(out), "holds": counts, "charge": written.release})
 
 
+OF_COUNTS = (".1f", ".1f", ".4f", ",.0f")
+"""How a count, its standard error, its share and the likely count are written."""
+
+
 def show_counts(counts: pa.Table, as_json: bool) -> None:
-    """Print the counts of some columns, the last three of whose figures are count, standard error and share."""
+    """Print the counts of some columns, the last of whose figures are count, standard error, share and likely count."""
     rows = counts.to_pylist()
     if as_json:
         return print_json([{name: _spelled(value) for name, value in row.items()} for row in rows])
-    table, figures = Table(), counts.column_names[-3:]
+    table, forms = Table(), dict(zip(counts.column_names[-4:], OF_COUNTS, strict=True))
     for name in counts.column_names:
         table.add_column(escape(name), justify="left" if isinstance(rows[0][name], str) else "right")
     for row in rows:
-        table.add_row(*(escape(_figure(value, name, figures)) for name, value in row.items()))
+        table.add_row(*(escape(_figure(value, forms.get(name, "g"))) for name, value in row.items()))
     print_table(table)
 
 
@@ -261,10 +265,10 @@ def _spelled(value: Any) -> Any:
     return value if isinstance(value, int | float | None) else str(value)
 
 
-def _figure(value: Any, name: str, figures: Sequence[str]) -> str:
+def _figure(value: Any, form: str) -> str:
     if not isinstance(value, float):
         return str(value).lower() if isinstance(value, bool) else str(value if value is not None else "")
-    return f"{value:.4f}" if name == figures[-1] else f"{value:.1f}" if name in figures else f"{value:g}"
+    return f"{value:{form}}"
 
 
 def show_report(run: Run, out: Path | None, as_json: bool, fail_on_checks: bool) -> None:

@@ -10,18 +10,23 @@ from rich.table import Table
 
 from dpmodels.clock import clock_of, has_seconds, time_of_day
 from dpmodels.pages.figures.amounts import amount, error
-from dpmodels.pages.page import short_up
+from dpmodels.pages.page import beside, percent, percent_up, short_up
 from dpmodels.plural import counted, listed
 from dpmodels.report.groups.cells import apart
 from flows.command_line.console import print_json, print_table
 from flows.command_line.printing import echo
 from tasks.stages.bands import VALUE
+from tasks.stages.totals import TOTAL, TOTAL_WITHIN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UNSPLIT = ("standard_error", "noise", "inside")
 """What a person is not shown, since ``within`` is made of it; a file and JSON have it."""
+OFF = {"mean": "within", "within": "within", TOTAL: TOTAL_WITHIN, TOTAL_WITHIN: TOTAL_WITHIN}
+"""What says how many digits of a figure are written."""
+SHARE_FORMS = {"mean": percent, "within": percent_up}
+"""How a mean that is a share is written, and what it is within."""
 
 
 def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool, contract: Any, column: str) -> None:
@@ -43,7 +48,8 @@ def show_means(means: "pd.DataFrame", out: Path | None, as_json: bool, contract:
     if VALUE not in means.attrs:
         clocks |= dict.fromkeys(("mean", "within", "mean_", "within_"), columns.get(column))
     for row in rows:
-        table.add_row(*(escape(_written(row, name, clocks.get(name))) for name in names))
+        shown = _as_shares(row) if VALUE in means.attrs else row
+        table.add_row(*(escape(_written(shown, name, clocks.get(name))) for name in names))
     print_table(table)
 
 
@@ -72,12 +78,22 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | None) else str(value)
 
 
+def _as_shares(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a mean that is a share, and what it is within, in percent as a page has them."""
+    forms = {f"{name}_" if f"{name}_" in row else name: form for name, form in SHARE_FORMS.items()}
+    return {
+        name: form(value) if (form := forms.get(name)) and isinstance(value, float) else value
+        for name, value in row.items()
+    }
+
+
 def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
-    """Write a figure: a count as a whole number, a mean to two digits of what it is within, and that rounded up.
+    """Write a figure: a count as a whole number, a mean as a page has it, a total to two digits of what it is within.
 
     A ``column`` of the schema that a figure is of may count times of day.
     """
-    value, within = row[name], row.get("within_", row.get("within"))
+    value, of = row[name], OFF.get(name.removesuffix("_"), "within")
+    within = row.get(f"{of}_", row.get(of))
     if not isinstance(value, float):
         return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
     if name.removesuffix("_") == "count":
@@ -87,8 +103,11 @@ def _written(row: Mapping[str, Any], name: str, column: Any = None) -> str:
         return amount({"clock": clock}, value, within) if figure == "mean" else error({"clock": clock}, value)
     if clock:
         return time_of_day(value, clock, has_seconds(column))
-    if figure not in ("mean", "within") or not isinstance(within, float) or not within > 0:
+    if figure not in OFF or not isinstance(within, float) or not within > 0:
         return f"{value:,.10g}"
-    if figure == "within":
+    if figure == of:
         return short_up(within)
-    return f"{value:,.{max(1 - math.floor(math.log10(within)), 0)}f}"
+    if figure == "mean":
+        return beside(value, within)
+    digits = 1 - math.floor(math.log10(within))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"

@@ -15,6 +15,8 @@ from dpmodels.artifact import write_whole
 from dpmodels.contract.columns import Boolean, Continuous
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.groups_in_words import EACH, grouped
+from dpmodels.pages.figures.means import doubted_figures
+from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.pages.glance import within_of
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, apart, keys_of, ways_of
@@ -33,11 +35,14 @@ from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.bands import NOTES, said_of
+from tasks.stages.bands import BANDS, NOTES, VALUE, said_of
+from tasks.stages.counted_names import as_asked, counted_names
 from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
 from tasks.stages.noisy_tables import read_counted
 from tasks.stages.ranges import Groups, columns_and_bins, joined, leaves_out, names_in, with_shares
+from tasks.stages.share_reasons import judged_as_rates
+from tasks.stages.totals import check_total, noise_of_rows, notes_of_totals, with_totals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,20 +67,24 @@ MEANS = (
 OPEN = "noise leaves the {} open"
 FAR = "noise may hide values that put the mean far off"
 AVOID = "use no {}: `facts` has the column's warning"
+ONLY = f"{{}} only {IF_THIN}: `facts` has the column's warning"
 CUT = "values beyond discovered bounds were set to them, so the errors are larger"
 
 
-def means(run: Run, column: str, by: Groups = (), value: object = None) -> "pd.DataFrame":
+def means(run: Run, column: str, by: Groups = (), value: object = None, total: bool = False) -> "pd.DataFrame":
     """Return means of a column of a run's release, as ``nacre.means`` describes them; charges nothing.
 
+    ``total`` asks for totals beside them.
+
     Raises:
-        Unsuitable: categories have no ``value``, edges are none, or the release counts none of these columns together.
+        Unsuitable: categories have no ``value``, edges are none, what has no total is asked for one, or the release
+            counts none of these columns together.
     """
     groups, bins, is_alone = columns_and_bins(by)
     names = names_in(groups)
-    if not names and value is None and (whole := _of_report(run, column)) is not None:
+    if not names and value is None and (whole := _of_report(run, column, total)) is not None:
         return whole
-    return _by_groups(run, column, names, bins, value, is_alone)
+    return _by_groups(run, column, names, bins, value, is_alone, total)
 
 
 def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFrame":
@@ -106,13 +115,20 @@ def write_means(frame: "pd.DataFrame", out: Path, text: str = "") -> "pd.DataFra
 
 
 def _by_groups(
-    run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object, is_alone: bool
+    run: Run, column: str, names: list[str], bins: Mapping[str, object], value: object, is_alone: bool, total: bool
 ) -> "pd.DataFrame":
     """Return means by groups from the cells of all these columns; ``bins`` are the edges of those that are joined.
 
     A number or a date that ``is_alone`` is joined to the ranges of a report.
     """
     counted = read_counted(run)
+    if total and value is None:
+        check_total(column, counted.columns)
+    asked, in_place = names, counted_names([one for one in names if one != column], counted.columns)
+    names, bins = (
+        [in_place.get(one, one) for one in names],
+        {in_place.get(one, one): each for one, each in bins.items()},
+    )
     ranges = _ranges(counted, column, names[0], value) if is_alone else None
     measured, cells, merged = _measured(counted, column, names, bins, value, ranges)
     if names and value is None and not measured.is_dated:
@@ -125,13 +141,24 @@ def _by_groups(
         inside = Inside.of(counted, names, merged)
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
+    groups, apart = judged_as_rates(groups) if VALUE in cells.attrs and len(names) == 1 else (groups, [])
+    groups = with_totals(groups, measured.whole.groups["off"]) if total else groups
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
     made = with_values(in_order(made, names, counted.columns), names, counted.columns)
-    made.attrs = said_of(cells.attrs, column)
-    if ranges is not None:
-        made.attrs[NOTES] = [*made.attrs.get(NOTES, ()), JOINED.format(grouped(names[0], EACH))]
-    return made
+    made.columns = [*as_asked(map(str, made), in_place).values()]
+    called = as_asked(cells.attrs.get(BANDS, ()), in_place)
+    bands = {called[name]: each for name, each in cells.attrs.get(BANDS, {}).items()}
+    made.attrs = said_of({**cells.attrs, BANDS: bands}, column)
+    notes = apart if ranges is None else [*apart, JOINED.format(grouped(asked[0], EACH))]
+    return _noted(made, [*notes, *(notes_of_totals(_facts_of(run)) if total else ())])
+
+
+def _noted(means: "pd.DataFrame", notes: Sequence[str]) -> "pd.DataFrame":
+    """Say more beside means."""
+    if notes:
+        means.attrs[NOTES] = [*means.attrs.get(NOTES, ()), *notes]
+    return means
 
 
 def _ranges(counted: Counted, column: str, by: str, value: object) -> Whole | None:
@@ -208,7 +235,7 @@ def _facts_of(run: Run) -> Mapping[str, Any]:
     return facts
 
 
-def _of_report(run: Run, column: str) -> "pd.DataFrame | None":
+def _of_report(run: Run, column: str, total: bool) -> "pd.DataFrame | None":
     """Return the mean of all rows as the report states it; None where it states none, or leaves it open."""
     import pandas as pd
 
@@ -220,14 +247,24 @@ def _of_report(run: Run, column: str) -> "pd.DataFrame | None":
         return None
     _, mean, within, *_, reason = stated_mean(one, wholes)
     nulls = [_part_of_nulls(columns[name]) for name in one.get("follows", (column,))]
-    count = facts["released_records"] * (1 - nulls[0]) if not any(nulls) or len(nulls) == 1 else float("nan")
+    shares, stddevs = zip(*nulls, strict=True)
+    count = facts["released_records"] * (1 - shares[0]) if not any(shares) or len(nulls) == 1 else float("nan")
     figures = {"mean": mean, "within": within, "standard_error": within / INTERVAL, "count": count, "reason": reason}
-    return pd.DataFrame([{OF_ALL: column, **figures, "noise": float("nan"), "inside": float("nan")}])
+    means = pd.DataFrame([{OF_ALL: column, **figures, "noise": float("nan"), "inside": float("nan")}])
+    if not total:
+        return means
+    counted = read_counted(run)
+    check_total(column, counted.columns)
+    off = noise_of_rows(facts["released_records"], counted.records_stddev, stddevs)
+    return _noted(with_totals(means, off), notes_of_totals(facts))
 
 
-def _part_of_nulls(column: Mapping[str, Any]) -> float:
-    """Return the part of the rows in which a column is null, as released."""
-    return float(column["released"][column["labels"].index("null")]) if "null" in column["labels"] else 0.0
+def _part_of_nulls(column: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the part of the rows in which a column is null, as released, and the noise of that."""
+    if "null" not in column["labels"]:
+        return 0.0, 0.0
+    place = column["labels"].index("null")
+    return float(column["released"][place]), float(column["released_stddev"][place])
 
 
 def stated_mean(column: Mapping[str, Any], wholes: Mapping[str, Sequence[float]]) -> list[Any]:
@@ -238,9 +275,11 @@ def stated_mean(column: Mapping[str, Any], wholes: Mapping[str, Sequence[float]]
     missing, unseen = float("nan"), column.get("unseen", {})
     could_be = unseen.get("means", (missing,) * 2)
     mean, p99 = (within_of(column, figure) if figure in column else missing for figure in ("mean", "p99"))
-    doubted = [name for name in ("mean", "total", "p99") if name in column.get("avoid", ())]
+    avoided = column.get("avoid", ())
+    of_no_use, on_terms = ([one for one in names if one in avoided] for names in doubted_figures(column))
     said = {
-        AVOID.format(" and no ".join(doubted)): bool(doubted),
+        AVOID.format(" and no ".join(of_no_use)): bool(of_no_use),
+        ONLY.format(" and ".join(on_terms)): bool(on_terms),
         OPEN.format("mean"): mean is None,
         FAR: "far" in unseen,
         OPEN.format("99 % quantile"): p99 is None,

@@ -13,13 +13,16 @@ from dpmodels.artifact import write_whole
 from dpmodels.errors import ArtifactError
 from dpmodels.releases.release import Release, read_release
 from dpmodels.report.counts.noisy_tables import Counted, noisy_tables
-from dpmodels.report.groups.cells import tidy
+from dpmodels.report.groups.cells import apart, tidy
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
+from tasks.stages.counted_names import as_asked, counted_names
 from tasks.stages.listed import counts_with_values
 
 FOOTER = b"nacre.release"
+LIKELY = "likely"
+"""What the most likely count of a cell is called, beside the one that was released."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,12 @@ def read_counts(run: Run, columns: Sequence[str]) -> pa.Table:
     """
     release = _release_of(run)
     counted = Counted(release)
-    table = counts_with_values(tidy(counted.counts(columns)), columns, counted.columns)
+    in_place = counted_names(columns, counted.columns)
+    names = [in_place.get(one, one) for one in columns]
+    counts = tidy(counted.counts(names))
+    counts = counts.append_column(apart(LIKELY, names), pa.array(counted.likely_counts(names)))
+    table = counts_with_values(counts, names, counted.columns)
+    table = table.rename_columns([*as_asked(table.column_names, in_place).values()])
     return table.replace_schema_metadata({FOOTER: release.entry})
 
 

@@ -20,6 +20,7 @@ from dpmodels.codec.derive import derive
 from dpmodels.contract.schema import Schema
 from dpmodels.errors import InvalidArgument, Unsuitable
 from dpmodels.methods.registry import create
+from dpmodels.pages.page import percent
 from dpmodels.releases.release import read_release
 from dpmodels.report.groups.means import ALIKE, DOUBTED, DROWNED
 from tasks.run.store import Run
@@ -358,6 +359,7 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     assert (known.standard_error < 1.5 * true[known.index]).all()
     assert np.allclose(known.standard_error, np.hypot(known.noise, known.inside)) and (known.inside > 0).all()
     assert np.allclose(known["count"], data.groupby("cause").paid.count()[known.index], atol=700)
+    _have_totals(made, data, means)
     several = nacre.means(made, "paid", by=["cause"], home=home)
     assert several.set_index("cause").equals(means)
     whole = nacre.means(made, "paid")  # of all rows
@@ -373,6 +375,34 @@ def test_means_by_group_are_those_of_the_real_rows_within_the_interval_up_to_a_l
     ):
         with refused(Unsuitable, says):
             nacre.means(made, column, by=by)
+
+
+def _have_totals(made: nacre.Result, data: pd.DataFrame, means: pd.DataFrame) -> None:
+    """Hold totals to those of the real rows; the last group of these is too small to have one."""
+    totals = nacre.means(made, "paid", by="cause", total=True).set_index("cause")
+    assert totals.drop(columns=["total", "total_within"]).equals(means)
+    assert totals.total.equals((means["mean"] * means["count"]).rename("total")) and totals.total.isna().sum() == 1
+    off = totals.total - data.groupby("cause").paid.sum()[totals.index]
+    assert (off.abs() < 2 * totals.total_within).sum() == 3
+    assert (totals.total_within > means["count"] * means.within).sum() == 3  # nobody knows how many rows there are
+    whole = nacre.means(made, "paid", total=True).iloc[0]
+    assert abs(whole.total - data.paid.sum()) < 2 * whole.total_within < whole.total
+    code, out, err = run_cli("means", made.run, "paid", "--by", "cause", "--total", "--home", made.home)
+    assert code == 0 and "total_within" in out and f"{round(totals.total['fire'], -5):,.0f}"[:4] in out, err
+
+
+@only("nacre")
+def test_a_count_of_a_group_is_the_same_whatever_command_says_it(home):
+    name = name_of(home)
+    of_ward = nacre.marginals(name, "ward", home=home).set_index("ward").likely
+    both = nacre.marginals(name, "sick", "ward", home=home)
+    assert (both.likely >= 0).all() and list(both)[-1] == "likely"
+    summed = both.groupby("ward", observed=True).likely.sum()
+    means = nacre.means(name, "sick", by="ward", total=True, home=home).set_index("ward")
+    assert np.allclose(summed[of_ward.index], of_ward, rtol=1e-4, atol=0.1)
+    assert np.allclose(means["count"][of_ward.index], of_ward, rtol=1e-4, atol=0.1)
+    yes = both[both.sick == "yes"].set_index("ward").likely[means.index]
+    assert np.allclose(means.total, yes, rtol=1e-4, atol=0.1)
 
 
 def test_means_of_dates_are_moments_and_their_groups_have_bounds(tmp_path):
@@ -396,6 +426,8 @@ def test_means_of_dates_are_moments_and_their_groups_have_bounds(tmp_path):
     apart = (known["mean"] - pd.Series(true, known.index)).abs()
     assert len(known) > 3 and (apart < 2 * known.within).all() and (apart < known.within).mean() >= 0.8
     assert (known.within < pd.Timedelta(days=1500)).all() and (known.within > pd.Timedelta(days=10)).all()
+    with refused(Unsuitable, "built says nothing, since it holds dates"):
+        nacre.means(made, "built", by="size", total=True)
     assert all(pd.api.types.is_timedelta64_dtype(means[one]) for one in ("within", "standard_error", "noise", "inside"))
     assert set(means.reason) <= {"", ALIKE, DROWNED}  # no date is close to a 0, which 1970 is to the reckoning
     decades = nacre.means(made, "size", by={"built": ["1960-01-01", "1972-01-01", "1985-01-01"]})
@@ -446,6 +478,8 @@ def test_the_mean_of_a_category_is_its_share_and_of_yes_and_no_that_of_yes(home)
     north = nacre.means(name, "ward", value="north", home=home)
     assert north["mean"][0] == pytest.approx(wards["north"] / wards.sum(), abs=north["within"][0])
     assert (means.attrs["value"], north.attrs["value"]) == ("yes", "north")
+    printed = run_cli("means", name, "sick", "--by", "ward", "--home", home)[1]
+    assert all(percent(one) in printed for one in means["mean"][known])  # as a report has it
     code, out, err = run_cli("means", name, "sick", "--by", "age=0,41.5", "--home", home, "--json")
     assert code == 0 and {one["value"] for one in json.loads(out)} == {"yes"}
     assert "the share of rows whose sick is yes" in err and "beyond the edges is left out: age above" in err

@@ -9,7 +9,7 @@ import pytest
 import nacre
 from dpmodels.authoring.lint import parse
 from dpmodels.codec.encode import Codec
-from dpmodels.errors import DataError
+from dpmodels.errors import DataError, NacreError
 from dpmodels.reading.load import RawRows
 from tests.kit.errors import refused
 
@@ -61,6 +61,23 @@ def test_rows_are_the_same_with_and_without_what_follows_from_others(frame, endi
     )
     assert rows_of(whole).equals(rows_of(lacking)) and rows_of(lacking).num_rows == len(frame)
     assert nacre.validate(lacking, SCHEMA, raw=True).success.all()
+
+
+@pytest.mark.filterwarnings("ignore::nacre.ReleaseWarning")
+def test_what_is_counted_in_place_of_a_derived_column_makes_its_groups(frame: pd.DataFrame, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    made = nacre.synthesize(frame, SCHEMA, epsilon=20, delta=1e-5, home=home, rows=50, internal_report=False)
+    means, of_copy = nacre.means(made, "hours", by="pay"), nacre.means(made, "hours", by="counted")
+    assert (
+        list(means)[:3] == ["pay", "pay_low", "pay_high"] and means.to_numpy().tolist() == of_copy.to_numpy().tolist()
+    )
+    bands = nacre.means(made, "hours", by={"pay": [0, 20, 300]})
+    assert len(bands) == 2 and bands["mean"][0] < bands["mean"][1]
+    cells = nacre.marginals(made, "pay")
+    assert list(cells)[:5] == ["pay", "pay_low", "pay_high", "pay_mean", "pay_stddev"]
+    assert cells.likely.sum() == pytest.approx(600, rel=0.1)
+    with refused(NacreError, "name each of the columns"):
+        nacre.means(made, "rate", by=["pay", "pay"])
 
 
 def test_a_bound_of_a_column_that_is_computed_is_held_to_and_another_fault_stands_alone(frame: pd.DataFrame) -> None:

@@ -145,6 +145,22 @@ def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_s
     assert page.count("<figcaption>admitted = true, by age") == 1 and page.count("<figcaption>age by admitted") == 1
 
 
+def test_rates_of_the_target_by_what_is_counted_for_figures_alone_stand_where_a_workload_names_it(
+    facts: dict[str, Any],
+) -> None:
+    assert "hidden" not in figures_together(facts).rated
+    together = figures_together({**facts, "asked": [["admitted", "hidden"], *facts["asked"]]})
+    assert together.asked is not None and "hidden" in together.rated
+    first = together.asked.cards[0]
+    assert first.title == "admitted = true, by hidden" and "nobody is handed hidden" in first.foot
+    tenth = {"name": "tenth", "type": "derived", "follows": ["age"], "ordered": True, "counted_as": "hidden"}
+    derived = {**facts, "asked": [["admitted", "tenth"]], "derived": [{**tenth, "labels": ["0 to 10"]}]}
+    of_derived = figures_together(derived).asked
+    assert of_derived is not None and not of_derived.unanswered
+    assert [drawn.title for drawn in of_derived.cards] == ["admitted = true, by tenth"]
+    assert of_derived.cards[0].rows == first.rows
+
+
 def test_a_report_of_which_nothing_was_asked_has_no_such_section(facts: dict[str, Any]) -> None:
     bare = copy.deepcopy(facts)
     del bare["asked"], bare["rates"], bare["asked_rates"]
@@ -250,6 +266,9 @@ def test_means_of_very_different_sizes_have_a_logarithmic_axis_that_ends_behind_
     low, middle, high = _marks(figure.svg)
     assert middle - low == pytest.approx(high - middle, abs=0.2) and "logarithmic" in figure.foot
     assert [">100<" in figure.svg, ">2,000<" in figure.svg] == [True, True]  # of 1,000 within 100
+    held = [means[0] | {"values_from_to": [8.0, 1500.0]}]
+    (figure,) = mean_figures({"columns": [plain], "groups": held}).values()
+    assert [f">{end}<" in figure.svg for end in ("8", "5", "1,500", "2,000")] == [True, False, True, False]
     means[0]["groups"][0]["released"] = -10.0
     (linear,) = mean_figures({"columns": [plain], "groups": means}).values()
     assert "logarithmic" not in linear.foot

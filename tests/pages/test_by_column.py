@@ -51,6 +51,10 @@ def test_a_column_that_is_mostly_empty_has_two_figures_and_one_without_counts_no
     ruled = {"name": "late", "type": "derived", "ordered": False, "labels": ["no"], "follows": ["bill"]}
     table = by_column({**report(bill), "derived": [{**ruled, "shares_within": 0.01}]})
     assert cells(table, "late") == [[("good", "1 % ‡")]] and table is not None and table.marks == "‡"
+    owed = {"name": "owed", "type": "derived", "follows": ["bill"], "quantiles_within": 0.02, **amounts}
+    table, sentences = by_column({**report(bill), "derived": [owed]}), uses({**report(bill), "derived": [owed]})
+    assert cells(table, "owed")[0] == [("good", "2 % for 0 ‡"), ("care", "20 % of others ‡")]
+    assert sentences is not None and "how often bill and owed are 0" in " ".join(sentences.good)
 
 
 def test_means_are_judged_as_parts_of_themselves_and_rates_in_points() -> None:

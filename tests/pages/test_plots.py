@@ -342,6 +342,13 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     of_each["share"] = [0.5, 0.35, 0.15]
     drawn = rate_figures(facts)
     assert drawn is not None and 'class="bar rest"' not in drawn.figures[0].svg
+    of_each["released"], of_each["stddev"] = [0.03, 0.5, 0.98], [0.02, 0.1, 0.02]
+    drawn = rate_figures(facts)
+    assert drawn is not None  # a rate is never below 0, nor above 1
+    said = drawn.figures[0].svg.replace("\N{NO-BREAK SPACE}", " ")
+    assert all(
+        one in said for one in ("3.0 (0.0 to 7.0) %", "50.0 \N{PLUS-MINUS SIGN} 20.0 %", "98.0 (94.0 to 100.0) %")
+    )
 
 
 def test_all_classes_of_a_group_stand_end_to_end_and_their_noise_among_the_numbers() -> None:
@@ -375,7 +382,9 @@ def test_many_groups_of_a_pair_stand_beneath_one_another_and_categories_that_wer
     table = {"columns": [0, 1], "labels": labels, **shares, "distances": [0.2, 0.1, 0.3, 0.4]}
     pairs = {"distances": [[0, 1, 0.1, 0.05, 0.1, 0.2, 0.0, 0.0, 0.01, 0.02]], "tables": [table], "asked_for": 1}
     (figure,) = pair_tables({"columns": columns, "pairs": pairs}).values()
-    assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == "within 40 %, the farthest off"
+    assert figure.note.replace("\N{NO-BREAK SPACE}", " ") == (
+        "within 40 % in these groups, 20 % in the broader ones of all pairs, the farthest off"
+    )
     assert figure.foot.endswith("the release counted 3 categories of ward as one group, so nothing tells them apart")
     frames = re.findall(r'class="frame" x="[\d.]+" y="[\d.]+" width="([\d.]+)" height="([\d.]+)"', str(figure.svg))
     assert [high for _, high in frames] == ["160", "160"] and figure.rows[0][0] == "f; a, b, c"

@@ -421,6 +421,7 @@ def test_derived_columns_are_sorted_by_what_they_are_within_and_those_of_no_know
         "name": "start",
         "ordered": True,
         "labels": ["2020-01-01 to 2020-02-01"],
+        "synthetic": [1.0],
         "follows": ["end"],
         "quantiles_within": 0.03,
     }

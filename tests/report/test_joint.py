@@ -111,6 +111,13 @@ def test_a_card_of_three_columns_says_what_was_joined_and_what_is_pale(facts: Js
     assert figure.foot == "ward: south, east counted as one" and figure.above == "Of south, east; first: it is far off."
     assert "1 of 3 pale: it is far off" in figure.note and figure.grade == "care"
     assert figure.svg.count('class="track"') == 1
+    assert figure.note.startswith("2 of 3 of ward joined; ") and "2 joined:" in figure.svg
+    groups[2] |= {"reason": ""}
+    ((joined,),) = joint_cards(changed).values()
+    assert joined.grade == "care"  # nobody knows the figures of south and of east
+    rates = {**copy.deepcopy(facts["joint"][1]), "groups": [{**one, "released": 0.3, "within": 0.01} for one in groups]}
+    ((joined,),) = joint_cards({**facts, "joint": [rates]}).values()
+    assert joined.grade == "care" and joined.note.startswith("2 of 3 of ward joined; ")
     many = [{**groups[0], "labels": [[str(i)], [str(j)]]} for i in range(8) for j in range(ACROSS + 1)]
     ((command,),) = joint_cards({**facts, "joint": [{**means, "groups": many}]}).values()
     assert "nacre means RUN price --by ward --by floor</code>: the mean of price" in command.svg

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dpmodels.pages.by_column import by_column
+from dpmodels.pages.figures.grades import BAD, CARE
 from dpmodels.report.verdicts import CLOSE, LOST, UNKNOWN, UNRESOLVED, headline, judged, verdict
 
 
@@ -32,6 +34,12 @@ def test_a_verdict_rounds_up_and_names_what_not_to_use() -> None:
     assert verdict({**newer, "cells": 1}).replace("\N{NO-BREAK SPACE}", " ") == "quantiles within 2.6 %"
     doubted = number(avoid=["mean", "total", "p99"])
     assert verdict(doubted).endswith("; use no mean, total or 99 % quantile")
+    on_terms = {"estimate": 10.0, "expected_error": None, "expected_error_if_thinning_out": 2.0}
+    far = {"estimate": 90.0, "expected_error": 30.0}
+    amount = number(mean=on_terms, p99=far, avoid=["mean", "total"], unseen={"open": True, "means": [5.0, 80.0]})
+    assert verdict(amount).endswith("; use no 99 % quantile; mean and total only if its values thin out")
+    assert by_column(report(amount)).lines[0][1][2][0].kind == BAD  # as the table has it, mean and total with care
+    assert by_column(report(amount)).lines[0][1][1][0].kind == CARE
     assert verdict(column(warning="w")) == UNRESOLVED and verdict({"name": "x"}) == UNKNOWN
 
 

@@ -11,6 +11,7 @@ from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.schema import Schema
 from dpmodels.hand_off.columns.check_columns import LABEL, REQUIRED, STATES, WITHIN, is_drawn
 from dpmodels.hand_off.columns.figures import are_figures
+from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.releases.contract import Contract, table_of
 
 Facts = Mapping[str, Any]
@@ -44,11 +45,12 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
     distances = (report["pairs"] or {}).get("distances", ())
     copy = copy_of(name.removeprefix(prefix), schema.columns)
     known = known_within(column, report["columns"], distances, facts, prefix, copy)
+    may_have = {"axis", "table", "changed", COUNTED_AS, IN_GROUPS, TO_COUNTED, *FIGURES}
     within = {key: facts[key] for key in facts.keys() & WITHIN}
     figures = {key: facts[key] for key in facts.keys() & {*FIGURES}}
     return (
         name.startswith(prefix)
-        and NEEDED <= facts.keys() <= NEEDED | {"axis", "table", "changed", IN_GROUPS, TO_COUNTED, *FIGURES} | WITHIN
+        and NEEDED <= facts.keys() <= NEEDED | may_have | WITHIN
         and (facts["type"], facts["follows"]) == ("derived", [prefix + one for one in column.operands])
         and {key: facts[key] for key in facts.keys() & {"changed"}} == changed_in(column, schema.columns, prefix)
         and within in ({}, known)  # nothing is said of one that is null where what it follows from is there
@@ -56,6 +58,7 @@ def _is_derived(facts: Facts, report: Facts, contract: Contract) -> bool:
             figures in ({}, known_means(column, report["columns"], prefix))
             or _is_counted(facts, column, schema, report)
         )
+        and (COUNTED_AS not in facts or (bool(copy) and facts[COUNTED_AS] == prefix + copy))
         and (TO_COUNTED not in facts or (bool(copy) and _is_share(facts[TO_COUNTED])))
         and (IN_GROUPS not in facts or _is_of_groups(facts[IN_GROUPS], column, schema, contract))
         and _are_shares(facts, column)

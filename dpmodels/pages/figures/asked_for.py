@@ -12,6 +12,7 @@ from dpmodels.pages.drawing import Figure
 from dpmodels.pages.figures.grades import BAD
 from dpmodels.pages.figures.group_means import clearest_means, farthest_in_rows, mean_figures
 from dpmodels.pages.figures.joint import answered_pairs, joint_cards
+from dpmodels.pages.figures.named import counted_places
 from dpmodels.pages.figures.rate_pictures import RATES, Rates, asked_rate_figures, rate_figures
 from dpmodels.pages.figures.rates import hidden_rates
 from dpmodels.pages.figures.relations import relations
@@ -94,7 +95,7 @@ def figures_together(report: Facts) -> Together:
     names, rates = asked_names(report), rate_figures(report)
     tables, of_two = pair_tables(report), asked_rate_figures(report) | (of_target := _of_target(report, names, rates))
     means = mean_figures(report, [*names, *((second, first) for first, second in names)])
-    places = {one["name"]: place for place, one in enumerate(report["columns"])}
+    places = counted_places(report)
     cards, others, unanswered, joint = list[Figure](), list[Figure](), list[Unanswered](), joint_cards(report)
     of_joint = answered_pairs(report, names)
     for at, pair in enumerate(names):
@@ -116,7 +117,7 @@ def figures_together(report: Facts) -> Together:
         unanswered += [] if drawn or at in of_joint else [_unanswered(report, pair)]
     cards += joint.get(len(names), ())
     asked = Asked(cards, [*others, *of_two.values()], unanswered, **_means_of_rows(report, names))
-    if rates:
+    if rates := _received(report, rates):
         with_target = [report["columns"][column]["name"] for _, column in of_target]
         asked, rates = _with_clear(report, replace(asked, with_target=with_target), rates)
     clearest = {"tables": _clearest_table(report, tables), "means": clearest_means(report, means)}
@@ -144,13 +145,21 @@ def _of_target(report: Facts, names: Iterable[Names], rates: Rates | None) -> di
     if not rates:
         return {}
     place, by_title = report["rates"]["target"], {one.title: one for one in rates.figures}
-    target, places = report["columns"][place]["name"], {one["name"]: at for at, one in enumerate(report["columns"])}
+    columns, places = report["columns"], counted_places(report)
+    target = columns[place]["name"]
     with_it = [second if first == target else first for first, second in names if target in (first, second)]
+    counted = {one: columns[places[one]]["name"] for one in with_it if one in places}
     return {
-        (place, places[one]): replace(by_title[one], title=f"{rates.of}, by {one}")
-        for one in with_it
-        if one in by_title
+        (place, places[one]): replace(by_title[title], title=f"{rates.of}, by {one}")
+        for one, title in counted.items()
+        if title in by_title
     }
+
+
+def _received(report: Facts, rates: Rates | None) -> Rates | None:
+    """Leave out the rates by columns that nobody is handed: they are for whoever asks for them."""
+    dropped = not_handed_over(report)
+    return rates and replace(rates, figures=[one for one in rates.figures if one.title not in dropped])
 
 
 def _with_clear(report: Facts, asked: Asked, rates: Rates) -> tuple[Asked, Rates]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmodels.pages.glance import rank_error, unresolved
+from dpmodels.pages.glance import likely_error, rank_error, unresolved
 
 Facts = Mapping[str, Any]
 STATES = ("exactly 0", "null")
@@ -13,8 +13,9 @@ MOSTLY = 0.5
 
 
 def is_mostly_empty(column: Facts) -> bool:
-    """Tell whether most values of a number column are exactly 0 or null, as far as is known."""
-    return bool(column["ordered"] and "released" in column and not unresolved(column) and _part(column) < MOSTLY)
+    """Tell whether most values of a number column, derived ones too, are exactly 0 or null, as far as is known."""
+    is_known = "quantiles_within" in column if "follows" in column else "released" in column and not unresolved(column)
+    return bool(column["ordered"] and is_known and _part(column) < MOSTLY)
 
 
 def _part(column: Facts) -> float:
@@ -25,7 +26,13 @@ def _part(column: Facts) -> float:
 
 def error_of_values(column: Facts) -> float:
     """Return what the quantiles of a column's values that are neither 0 nor null are within, of these values."""
-    return 2 * rank_error(column) / max(_part(column), 1e-9)
+    quantiles = column["quantiles_within"] if "follows" in column else rank_error(column)
+    return float(2 * quantiles / max(_part(column), 1e-9))
+
+
+def error_of_states(column: Facts) -> float:
+    """Return within what it is how often a column is 0 or null."""
+    return float(column["quantiles_within"]) if "follows" in column else likely_error(column)
 
 
 def states_of(columns: Sequence[Facts], names: Sequence[str]) -> list[str]:

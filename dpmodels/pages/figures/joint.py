@@ -4,7 +4,7 @@ Privacy: post-processing of a publishable report.
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -21,7 +21,7 @@ from dpmodels.pages.figures.group_means import (
     written,
 )
 from dpmodels.pages.figures.group_verdicts import grade_of, is_pale, reason_of
-from dpmodels.pages.figures.labels import brief, group_name
+from dpmodels.pages.figures.labels import brief, group_name, number_in
 from dpmodels.pages.figures.mean_axis import Ends, ends_of, with_interval, within_in_words
 from dpmodels.pages.figures.open_means import supposes_thinning_out
 from dpmodels.pages.figures.rate_pictures import points_in_words
@@ -123,10 +123,10 @@ def _means(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     lines = with_reasons(header, rows, [reason_of(one) for one in groups])
     drawn = _grid(title, described(known, column), joint, columns, sides, cells)
     ruled = _ruled(joint, sides, lambda mean: amount(column, mean, 0.0) if mean else "0")
-    note, foot = note_of(groups, column, on_terms), DOT.join(filter(None, [*ruled, _joined(joint, columns, sides)]))
-    return Figure(
-        title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=grade_of(groups, on_terms)
-    )
+    joined = _joined(joint, columns, sides)
+    foot, judged = DOT.join([*ruled, *joined.values()]), grade_of(groups, on_terms)
+    note, judged = _with_joined(note_of(groups, column, on_terms), judged, joined)
+    return Figure(title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 
 def _row(group: Facts, column: Facts, ends: Ends) -> tuple[str, ...]:
@@ -164,8 +164,10 @@ def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     without = [one["labels"][0] for one in groups if one["within"] == 0]
     has_fixed = any(labels not in _fixed(joint, sides) for labels in without)
     ruled = _ruled(joint, sides, lambda rate: percent(rate) if rate else "0")
-    foot = DOT.join([*ruled, *filter(None, [_joined(joint, columns, sides), FIXED * has_fixed])])
-    return Figure(title, _note(groups), drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
+    joined = _joined(joint, columns, sides)
+    foot = DOT.join([*ruled, *joined.values(), *([FIXED] if has_fixed else [])])
+    note, judged = _with_joined(_note(groups), judged, joined)
+    return Figure(title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 
 def _judged(group: Facts, size: float) -> Facts:
@@ -184,6 +186,9 @@ def _rate_cell(group: Facts) -> tuple[str, bool]:
     if group["released"] is None:
         return "not known", True
     off = "" if group["within"] == 0 else f" \N{PLUS-MINUS SIGN} {percent_up(group['within'])[:-1].strip()}"
+    low, high = group["released"] - group["within"], group["released"] + group["within"]
+    if low < 0 or high > 1:  # a rate is neither
+        off = f" ({' to '.join(percent(min(max(one, 0.0), 1.0))[:-1].strip() for one in (low, high))})"
     return percent(group["released"])[:-1].strip() + off, bool(group["reason"])
 
 
@@ -204,13 +209,36 @@ def _described_rates(groups: Sequence[Facts]) -> str:
     return f"{said}, and the least sure: within {percent_up(worst['within'])} at {called(worst['labels'])}"
 
 
-def _joined(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> str:
-    """Say which categories had to be joined, since the release counted them together in this table."""
-    said, drawn = list[str](), [[one for one in sides[0] if one not in _fixed(joint, sides)], sides[1]]
+def _joined(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[list[str]]]) -> dict[str, str]:
+    """Say which categories had to be joined, since the release counted them together in this table.
+
+    The key of each column's says how many of them there are.
+    """
+    said, drawn = dict[str, str](), [[one for one in sides[0] if one not in _fixed(joint, sides)], sides[1]]
     for name, groups in zip(joint["by"], drawn, strict=True):
-        joined = [OF_CATEGORIES.join(one) for one in groups if len(one) > 1 and not columns[name]["ordered"]]
-        said += [f"{name}: {'; '.join(joined)} {'each ' * (len(joined) > 1)}counted as one"] if joined else []
-    return DOT.join(said)
+        joined = [one for one in groups if _is_joined(columns[name], one)]
+        if joined:
+            every, number = len(columns[name]["labels"]), sum(number_in(one) for one in joined)
+            named = "; ".join(map(OF_CATEGORIES.join, joined))
+            said[f"{number} of {every} of {name} joined"] = (
+                f"{name}: {named} {'each ' * (len(joined) > 1)}counted as one"
+            )
+    return said
+
+
+def _is_joined(column: Facts, labels: Sequence[str]) -> bool:
+    return len(labels) > 1 and not column["ordered"]
+
+
+def _with_joined(note: str, judged: str, joined: Iterable[str]) -> tuple[str, str]:
+    """Say first how many categories that were asked for were joined: the figures of none of them are known."""
+    return "; ".join([*joined, note]), CARE if judged == GOOD and [*joined] else judged
+
+
+def _side_name(column: Facts, labels: Sequence[str]) -> str:
+    """Name a line or a column of a grid; of several categories that were joined, how many these are."""
+    name = group_name(column, labels)
+    return f"{number_in(labels)} joined: {name}" if _is_joined(column, labels) else name
 
 
 def _grid(
@@ -227,7 +255,7 @@ def _grid(
     """
     down, across = [one for one in sides[0] if one not in _fixed(joint, sides)], sides[1]
     names = [
-        brief([group_name(columns[name], labels) for labels in groups])
+        brief([_side_name(columns[name], labels) for labels in groups])
         for name, groups in zip(joint["by"], (down, across), strict=True)
     ]
     places = {(tuple(one["labels"][0]), tuple(one["labels"][1])): at for at, one in enumerate(joint["groups"])}

@@ -32,8 +32,7 @@ def joined_groups(column: Facts, groups: Sequence[Sequence[str]], as_counted: bo
         groups: the labels of each.
         as_counted: whether each category is drawn by itself that was counted by itself.
     """
-    counts = [[MORE.fullmatch(label) for label in labels] for labels in groups]
-    joined = [sum(int(more[1].replace(",", "")) if more else 1 for more in some) for some in counts if len(some) > 1]
+    joined = [number_in(labels) for labels in groups if len(labels) > 1]
     if column["ordered"] or not joined:
         return ""
     into = "one group" if len(joined) == 1 else f"{len(joined)} groups"
@@ -42,6 +41,11 @@ def joined_groups(column: Facts, groups: Sequence[Sequence[str]], as_counted: bo
             f"the release counted {sum(joined)} categories of {column['name']} as {into}, so nothing tells them apart"
         )
     return f"{sum(joined)} categories of {column['name']} are joined to {into}"
+
+
+def number_in(labels: Sequence[str]) -> int:
+    """Count the categories of a group, those that it does not name too."""
+    return sum(int(more[1].replace(",", "")) if (more := MORE.fullmatch(label)) else 1 for label in labels)
 
 
 def brief(labels: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ Privacy: post-processing of a publishable report.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmodels.clock import HOUR, MINUTE
@@ -105,7 +105,8 @@ def with_interval(released: str, group: Facts, column: Facts, ends: Ends) -> str
 def axis_of(means: Facts, column: Facts, some: Sequence[Facts] = ()) -> Axis:
     """Return the axis of means: of all of a column, or of these alone where they would be a speck on it, or asked for.
 
-    Means of which the largest is many times the smallest have a logarithmic one.
+    Means of which the largest is many times the smallest have a logarithmic one. None begins, or ends, beyond what
+    values can be, where that is known.
 
     Args:
         means: what is drawn.
@@ -113,12 +114,17 @@ def axis_of(means: Facts, column: Facts, some: Sequence[Facts] = ()) -> Axis:
         some: those that share an axis with them, with themselves; none where they have one of their own.
     """
     if logarithmic := _logarithmic(means):
-        return logarithmic
+        return _cut(logarithmic, ends_of(means))
     shared = [one for one in some if one["column"] == means["column"] and not _logarithmic(one)]
     low, high = _linear(shared or [means])
     least, most = _linear([means])
     ends = (low, high) if high - low <= SPECK * (most - least) else (least, most)
-    return Axis(*_rounded(*ends, column.get("clock")))
+    return _cut(Axis(*_rounded(*ends, column.get("clock"))), ends_of(means))
+
+
+def _cut(axis: Axis, ends: Ends) -> Axis:
+    """Return an axis that stays within what values can be."""
+    return replace(axis, low=max(axis.low, ends[0]), high=min(axis.high, ends[1]))
 
 
 def _rounded(low: float, high: float, clock: float | None) -> Ends:

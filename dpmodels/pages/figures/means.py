@@ -77,6 +77,26 @@ def errors_of(report: Facts, figure: str) -> dict[str, PartOff]:
     return {one["name"]: _part_off(one, figure) for one in stated}
 
 
+def doubted_figures(column: Facts) -> tuple[list[str], list[str]]:
+    """Name the figures of a column that are of no use, and those that are known only if its values thin out.
+
+    They are judged as the table of all columns judges them; ``mean``, ``total`` and ``p99``. Totals go with means, but
+    of times of day, which have none.
+    """
+    of_no_use, on_terms = list[str](), list[str]()
+    for figure in FIGURES:
+        if figure not in column or (figure == "p99" and has_few_values(column)):
+            continue
+        error = errors_of({"columns": [column]}, figure).get(column["name"])
+        names = [figure, *(["total"] if figure == "mean" and not column.get("clock") else [])]
+        if error is None or error.counted > FAR:
+            of_no_use += names
+        elif error.is_on_terms:
+            on_terms += names
+    avoid = [one for one in column.get("avoid", ()) if one not in (*of_no_use, *on_terms)]
+    return [*of_no_use, *avoid], on_terms
+
+
 def far_figures(report: Facts) -> dict[str, dict[str, str]]:
     """Say by figure and column within what it is, where it is handed over, and farther off than it is of any use."""
     dropped, far = not_handed_over(report), dict[str, dict[str, str]]()

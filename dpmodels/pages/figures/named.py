@@ -10,7 +10,7 @@ from typing import Any
 from dpmodels.contract.remarks import FIRST_ROWS
 from dpmodels.pages.figures.categories import has_rules
 from dpmodels.pages.glance import MOVED, is_farther, unresolved
-from dpmodels.pages.notes import not_handed_over
+from dpmodels.pages.notes import COUNTED_AS, not_handed_over
 from dpmodels.pages.page import percent
 
 Facts = Mapping[str, Any]
@@ -23,6 +23,13 @@ def amounts_of(report: Facts) -> list[Facts]:
     """Return the derived columns that are numbers, and of whose means no error is known."""
     numbers = (one for one in report.get("derived", ()) if one["ordered"] and "mean" not in one)
     return [one for one in numbers if not DAY.match(one["labels"][0])]
+
+
+def counted_places(report: Facts) -> dict[str, int]:
+    """Return by name the place of each column that was counted; of a derived one, that of what is counted for it."""
+    places = {one["name"]: place for place, one in enumerate(report["columns"])}
+    counted = {one["name"]: one[COUNTED_AS] for one in report.get("derived", ()) if COUNTED_AS in one}
+    return places | {name: places[copy] for name, copy in counted.items() if copy in places}
 
 
 def has_first_rows(report: Facts) -> bool:

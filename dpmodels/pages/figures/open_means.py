@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpmodels.pages.figures.amounts import amount, both_ends, error
+from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.pages.page import capital
 from dpmodels.plural import listed
 from dpmodels.statistics.normal import NORMAL_95
@@ -55,7 +56,8 @@ def _doubt(column: Facts, numbers: Collection[str] = ()) -> str:
         said = OPEN_MEAN.format(low=low, high=high, mean=amount(column, estimate, off), error=error(column, off))
         return said + remedy
     reached = max(abs(end - estimate) for end in unseen["means"])
-    if not (unseen.get("far") or reached > FAR * expected):
+    is_far = unseen.get("far") or (COUNTED_AS not in column and reached > FAR * expected)
+    if not is_far:  # where a column is counted in its place, that says it
         return ""
     within = NORMAL_95 * expected
     mean_in_words = amount(column, estimate, within)

@@ -1,4 +1,4 @@
-"""Which groups of a column count where rates of the target are judged.
+"""Which groups of a column count where rates are judged: one rule for pages and for shares of ``nacre means``.
 
 Privacy: post-processing of a publishable report.
 """

@@ -25,7 +25,6 @@ from dpmodels.pages.figures.rates import (
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
 from dpmodels.pages.figures.relations import chance_of_rates, likely_relations, relations
 from dpmodels.pages.figures.ruled import ruled_pairs
-from dpmodels.pages.notes import not_handed_over
 from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, round_end
 
@@ -51,7 +50,7 @@ class Rates:
 
 
 def rate_figures(facts: Facts) -> Rates | None:
-    """Draw the rates of the target by each other column; None where a report states none."""
+    """Draw the rates of the target by each other column, whether that is handed over or not; None without any."""
     rates = facts.get("rates")
     if not rates:
         return None
@@ -59,10 +58,9 @@ def rate_figures(facts: Facts) -> Rates | None:
     end = _common_end(rates["columns"], whole)
     records, every = float(facts.get("released_records") or 0), relations(facts)
     related = {pair for pair, one in every.items() if one.by_rule and rates["target"] in pair}
-    ruled, dropped = {place for pair in related for place in pair}, not_handed_over(facts)
+    ruled = {place for pair in related for place in pair}
     parts = parts_of_rates(facts, every, likely_relations(facts))[0]
-    received = [one for one in rates["columns"] if columns[one["column"]]["name"] not in dropped]
-    clearest = sorted(received, key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
+    clearest = sorted(rates["columns"], key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
     drawn = list[Figure]()
     for one in clearest:
         column, is_ruled = columns[one["column"]], one["column"] in ruled

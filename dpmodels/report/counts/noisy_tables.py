@@ -86,7 +86,7 @@ class Counted:
         Without ``about`` it is all tables.
         """
         self.contract = release.line.contract
-        self.measured, self.combined, self.values, self.records = _tables_of(release, about)
+        self.measured, self.combined, self.values, (self.records, self.records_stddev) = _tables_of(release, about)
         table: Any = self.contract.tables[self.contract.root] if self.contract.kind == "tree" else self.contract
         self.columns: Mapping[str, Any] = getattr(table, "columns", {})
         implications, pairs = (getattr(table, each, ()) for each in ("implications", "rules"))
@@ -262,6 +262,18 @@ class Counted:
         _check_once(names)
         return self._rows(*self._table(names))
 
+    def likely_counts(self, names: Sequence[str]) -> Floats:
+        """Return the most likely counts of the table of some columns, by which means and rates of it are reckoned.
+
+        Shape: [cells], as ``counts`` lists them.
+
+        Raises:
+            Unsuitable: the columns are not counted together.
+        """
+        _, table = self._table(names)
+        alone = side_of(table, table, self.records, are_exact=True) if len(names) == 1 else None
+        return alone.rows if alone else self.likely(table).counts.ravel()
+
     def _following(self, column: str, groups: Collection[str]) -> str:
         """Say that a derived column follows from others that no table counts together, or not with those of groups."""
         operands = list(getattr(self.columns.get(column), "operands", ()))
@@ -357,8 +369,11 @@ def _of_kinds(measured: Sequence[NoisyTable], combined: Sequence[NoisyTable]) ->
 
 def _tables_of(
     release: Release, about: Collection[str] | None = None
-) -> tuple[list[NoisyTable], list[NoisyTable], CellValues, float]:
-    """Return the tables that a release measured, the combined counts of each column, what cells stand for, and rows."""
+) -> tuple[list[NoisyTable], list[NoisyTable], CellValues, tuple[float, float]]:
+    """Return the tables that a release measured, the combined counts of each column, what cells stand for, and rows.
+
+    Of these it is the number, and the noise_stddev of that.
+    """
     line = release.line
     system = create(line.method, line.measurement, {}) if line.method in of_kind("table") else None
     marginals = system.marginals(release) if system else None
@@ -370,7 +385,8 @@ def _tables_of(
     combined += _by_class(marginals)
     kept = {*about, marginals.codec.schema.target} if about is not None else None
     measured = [table for table in system.tables(release) if kept is None or {*table.names} <= kept]
-    return measured, combined, CellValues(marginals.codec.columns, marginals.columns), marginals.records
+    rows = marginals.records, marginals.records_stddev
+    return measured, combined, CellValues(marginals.codec.columns, marginals.columns), rows
 
 
 def _by_class(marginals: Marginals) -> Iterator[NoisyTable]:

@@ -26,6 +26,7 @@ from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
+from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
 from dpmodels.report.derived.counted import named_value
@@ -78,21 +79,47 @@ def derived_facts(
             continue
         operands = {one: _decoded(local[one], records, places[one]) for one in column.operands}
         values = derive(column, local, pa.RecordBatch.from_pydict(operands))
-        about: Facts = {"name": prefix + name, "type": "derived", "follows": [prefix + one for one in column.operands]}
+        about = _named(name, column, prefix, copy := copy_of(name, local))
         try:  # no picture is worth a hand-off that was paid for
             about |= shown(column, local, values, np.ones(len(values)) if weights is None else weights)
         except (ValueError, ArithmeticError, StopIteration):  # values that no axis holds, as 1e-320
             continue
         pair = _pair_of(column, places, pairs) if weights is None and is_of_two(column, local) else None
         about |= _in_groups(column, local, codec, pair, cells, operands) | changed_in(column, local, prefix)
-        if (copy := copy_of(name, local)) and weights is None:
-            about |= to_counted(about, local[copy], _decoded(local[copy], records, places[copy]), values)
-        known = known_within(column, columns, distances, about, prefix, copy) | known_means(column, columns, prefix)
+        about |= _to_copy(about, copy, local, records, places, values) if weights is None else {}
+        known = known_within(column, columns, distances, about, prefix, copy)
+        known |= {} if mean_of and _is_counted(column, local, columns, copy) else known_means(column, columns, prefix)
         if mean_of is not None and "axis" in about and "mean" not in known:
             known |= _mean(name, column, local, columns, _values_of(column, local, values), mean_of)
         missing = np.logical_or.reduce([one.is_null() for one in operands.values()]).sum()
         facts.append(about | (known if values.null_count == missing or TO_COUNTED in about else {}))
     return facts
+
+
+def _named(name: str, column: Derived, prefix: str, copy: str) -> Facts:
+    """Name a derived column, what it follows from, and what is counted in its place; ``copy``: empty of nothing."""
+    follows = [prefix + one for one in column.operands]
+    named: Facts = {"name": prefix + name, "type": "derived", "follows": follows}
+    return named | ({COUNTED_AS: prefix + copy} if copy else {})
+
+
+def _to_copy(
+    about: Facts,
+    copy: str,
+    columns: Mapping[str, Any],
+    records: Records,
+    places: Mapping[str, int],
+    values: pa.Array,
+) -> Facts:
+    """Say how far a derived column is from what is counted in its place; nothing where nothing is."""
+    if not copy:
+        return {}
+    return to_counted(about, columns[copy], _decoded(columns[copy], records, places[copy]), values)
+
+
+def _is_counted(column: Derived, columns: Mapping[str, Any], reported: Sequence[Facts], copy: str) -> bool:
+    """Tell whether a mean is that of what is counted in place of a column, and not of what it follows from."""
+    return bool(copy) and has_counted_mean(column, columns, reported, copy)
 
 
 def _pair_of(column: Derived, places: Mapping[str, int], pairs: Mapping[tuple[int, int], Pair]) -> Pair | None:
