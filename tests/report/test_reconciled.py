@@ -23,7 +23,7 @@ from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import BEYOND, Measured, Term, judged
-from dpmodels.report.groups.reconciled import MeanOfAll, reconciled, related
+from dpmodels.report.groups.reconciled import MeanOfAll, errors_of_groups, reconciled, related
 from dpmodels.report.groups.wholes import agreeing, of_all_tables
 from tests.kit.reports import facts_of
 
@@ -102,15 +102,16 @@ def test_least_squares_weigh_hold_what_is_exact_and_stay_between_bounds() -> Non
     low, high = np.zeros(2), np.full(2, 100.0)
     none = Sums(np.zeros((0, 2)), np.zeros(0), np.zeros(0))
     measured = sums(([1, 0], 10, 1), ([1, 0], 20, 2), ([0, 1], 30, 1), ([1, 1], 42, 0))
-    means, covariance = estimate(measured, none, low, high)
+    means, gains = estimate(measured, none, low, high)
+    covariance = (gains * measured.second**2) @ gains.T
     assert means.sum() == pytest.approx(42) and covariance.sum() == pytest.approx(0, abs=1e-9)
     weights = 1 + 1 / 4 + 1  # of x: 10 and 20, and 42 - 30
     assert means[0] == pytest.approx((10 + 20 / 4 + 12) / weights, rel=1e-5)
     assert covariance[0, 0] == pytest.approx(1 / weights, rel=1e-5)
     beyond = sums(([1, 0], -3, 1), ([0, 1], 5, 1), ([1, 1], 10, 1))
-    means, covariance = estimate(beyond, sums(([1, 0], 0, 100), ([-1, 1], -100, 4)), low, high)
+    means, gains = estimate(beyond, sums(([1, 0], 0, 100), ([-1, 1], -100, 4)), low, high)
     assert means == pytest.approx([5 / 3, 17 / 3], rel=1e-4)  # x + 3, x - 1 and 2 x - 6 have the least squares
-    assert np.diag(covariance) == pytest.approx([2 / 3] * 2, rel=1e-5)
+    assert (gains**2).sum(axis=1) == pytest.approx([2 / 3] * 2, rel=1e-5)
 
 
 def _term(means: list[float], errors: list[float], counts: list[float]) -> Term:
@@ -143,6 +144,21 @@ def test_means_agree_with_formulas_and_the_mean_of_all_and_are_off_by_what_is_st
         off.append([(made[name]["mean"] - truth[name]) / made[name]["noise"] for name in ("base", "gross", "bonus")])
         assert (made["gross"]["noise"] < 0.9 * errors).all()
     assert 0.85 < np.std(off) < 1.15  # what is stated of an error is neither too much nor too little
+
+
+def test_what_two_amounts_are_off_by_alike_is_no_smaller_for_both() -> None:
+    """Base and gross of a group whose values are at the far end of a cell are both too small."""
+
+    def within(noise: float, inside: float) -> np.ndarray:
+        terms = {name: _term([900.0] * 3, [noise] * 3, [1e3] * 3) for name in ("base", "gross")}
+        for term in terms.values():
+            term.groups["inside"] = inside
+        terms |= {name: _term([0.0] * 3, [0.0] * 3, [1e3] * 3) for name in ("overtime", "bonus", "paid")}
+        measured = {name: Measured(term, [("", term)], is_dated=False) for name, term in terms.items()}
+        return errors_of_groups(reconciled(measured, {}, SCHEMA.columns, INSIDE).groups)
+
+    assert within(30.0, 0.0) == pytest.approx(30 / 2**0.5, rel=0.01)
+    assert within(0.1, 30.0) == pytest.approx(30 * 0.75**0.5, rel=0.01)
 
 
 def test_a_mean_beyond_those_of_all_cells_stays_where_it_makes_up_the_mean_of_all_rows() -> None:

@@ -1,8 +1,8 @@
 """The most likely values of unknowns of which sums were measured, each with an error of its own, between bounds.
 
-Let y = A x + e with independent errors e of standard deviations s. What is stated is the x that minimises
-sum ((y - A x) / s)^2 among those that meet what is exact, and the standard deviations that this has before bounds are
-looked at. A measured sum whose s is 0 is exact.
+Let y = A x + e with errors e of standard deviations s. What is stated is the x that minimises sum ((y - A x) / s)^2
+among those that meet what is exact, and by how much it moves with each y before bounds are looked at: by that and e it
+is off. A measured sum whose s is 0 is exact.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Sums(NamedTuple):
 
 
 def estimate(measured: Sums, bounds: Sums, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the unknowns, and the covariance of what they are off by.
+    """Return the unknowns, and how much each moves with what was measured. Shapes: [unknowns], [unknowns, sums].
 
     Args:
         measured: sums, what was measured of them and its standard deviation.
@@ -45,14 +45,11 @@ def estimate(measured: Sums, bounds: Sums, low: Floats, high: Floats) -> tuple[F
     """
     span, middle = np.maximum(high - low, 1e-300), (low + high) / 2
     of, values = measured.of * span, measured.first - measured.of @ middle  # unknowns from -1/2 to 1/2
-    is_exact = measured.second <= 0
-    exact, exact_values = of[is_exact], values[is_exact]
-    weighed = of[~is_exact] / measured.second[~is_exact, None], values[~is_exact] / measured.second[~is_exact]
-    unknowns, covariance = _solve(weighed, exact, exact_values)
+    gains, covariance = _solve(of, measured.second)
     least, most = (one - bounds.of @ middle for one in bounds[1:])
     limits, ends = np.vstack([bounds.of, -bounds.of]) * span, np.append(most, -least)
-    unknowns = _between(unknowns, covariance, limits[np.isfinite(ends)], ends[np.isfinite(ends)])
-    return middle + span * unknowns, span[:, None] * covariance * span
+    unknowns = _between(gains @ values, covariance, limits[np.isfinite(ends)], ends[np.isfinite(ends)])
+    return middle + span * unknowns, span[:, None] * gains
 
 
 def _between(unknowns: Floats, covariance: Floats, limits: Floats, ends: Floats) -> Floats:
@@ -76,16 +73,18 @@ def _between(unknowns: Floats, covariance: Floats, limits: Floats, ends: Floats)
     return unknowns
 
 
-def _solve(weighed: tuple[Floats, Floats], exact: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return the unknowns and their covariance, from weighed sums and exact ones."""
-    size = weighed[0].shape[1]
-    start, free = np.zeros(size), np.eye(size)
+def _solve(of: Floats, errors: Floats) -> tuple[Floats, Floats]:
+    """Return what each unknown moves by with each sum, and their covariance. Shapes: ``of`` [sums, unknowns]."""
+    is_exact, size = errors <= 0, of.shape[1]
+    exact, weighed = of[is_exact], of[~is_exact] / errors[~is_exact, None]
+    gains, start, free = np.zeros((size, len(of))), np.zeros((size, len(exact))), np.eye(size)
     if len(exact):
-        start += np.linalg.lstsq(exact, values, rcond=SMALL)[0]
-        _, strengths, rows = np.linalg.svd(exact)
+        left, strengths, rows = np.linalg.svd(exact)
         rank = int((strengths > SMALL * strengths.max(initial=0.0)).sum())
+        start = rows[:rank].T / strengths[:rank] @ left[:, :rank].T
         free = np.asarray(rows[rank:].T, dtype=np.float64)
-    of, left = weighed[0] @ free, weighed[1] - weighed[0] @ start
-    information = of.T @ of + NOTHING * np.eye(free.shape[1])
-    inverse = np.linalg.inv(information)
-    return start + free @ (inverse @ (of.T @ left)), free @ inverse @ free.T
+    of_free = weighed @ free
+    covariance = free @ np.linalg.inv(of_free.T @ of_free + NOTHING * np.eye(free.shape[1])) @ free.T
+    gains[:, ~is_exact] = covariance @ weighed.T / errors[~is_exact]
+    gains[:, is_exact] = start - covariance @ (weighed.T @ (weighed @ start))
+    return gains, covariance

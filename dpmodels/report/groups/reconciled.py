@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 MOST_UNKNOWNS, MOST_RELATED = 400, 12
 """Means of products by groups that are estimated together, and amounts whose means these make up, at most."""
+ALIKE = 0.5
+"""Correlation of what two amounts of a group are off by since their values lie at an end of a wide cell: a measured
+rule, and no proof."""
 ROUNDING, EXACT = 1e-9, 1e-4
 """Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
 
@@ -110,11 +113,29 @@ class MeanOfAll(NamedTuple):
 
 
 class _Datum(NamedTuple):
-    """A measured mean by groups. Shapes: [groups] each, NaN where it is not known."""
+    """A measured mean by groups, its error and the part of that which is of where values lie. Shapes: [groups] each."""
 
     of: Polynomial
     mean: Floats
     error: Floats
+    common: Floats
+
+
+class _Sum(NamedTuple):
+    """A measured sum of the unknowns.
+
+    Attributes:
+        of: what each unknown is multiplied with. Shape: [unknowns].
+        mean, error: what was measured, and its standard error.
+        common: the part of the error that is of where values lie, so that all sums of a group may be off by it alike.
+        group: the place of the group; -1 of all rows.
+    """
+
+    of: Floats
+    mean: float
+    error: float
+    common: float = 0.0
+    group: int = -1
 
 
 def reconciled(
@@ -125,7 +146,9 @@ def reconciled(
 ) -> Term:
     """Return the means of an amount by groups as they agree with those of others, and with the mean of all rows.
 
-    What they are off by is reckoned with the errors of the means of all rows, also where groups have to make these up.
+    The noise of what was measured is independent. Where values lie in a wide cell is not: of a group whose values are
+    at its far end the base, and the pay that it is a part of, are both measured too small. What they are off by is
+    reckoned with the errors of the means of all rows; what groups move by to make these up is added to it.
 
     Args:
         measured: the amount, and those whose means bear on it.
@@ -146,18 +169,30 @@ def reconciled(
     layout = _Layout(products, list(alike.values()), index)
     bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
     sums = list(layout.measured(data, ends))
-    sums += [(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
+    sums += [_Sum(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
     known = _independent(wholes, {one: written[one] for one in alike}, columns)
     of_all = list(layout.of_all(data, known))
     low, high = (np.repeat([end[side] for end in ends], len(index)) for side in (0, 1))
     limits, of = _stacked(bounds, unknowns), layout.rows(written[name])
-    means, covariance = estimate(_stacked([*sums, *of_all], unknowns), limits, low, high)
-    errors = np.sqrt(np.maximum(np.einsum("gu,uv,gv->g", of, covariance, of), 0.0))
+    means, gains = estimate(_stacked([*sums, *of_all], unknowns), limits, low, high)
+    errors = _errors(of @ gains, [*sums, *of_all])
     if any(one.is_exact for _, one in known.values()):
-        both = zip(of_all, known.values(), strict=True)
-        held = [(row, mean, error * (not one.is_exact)) for (row, mean, error), (_, one) in both]
+        both, freely = zip(of_all, known.values(), strict=True), means
+        held = [one._replace(error=one.error * (not whole.is_exact)) for one, (_, whole) in both]
         means, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
+        errors = np.hypot(errors, of @ (means - freely) / INTERVAL)
     return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
+
+
+def _errors(gains: Floats, sums: Sequence[_Sum]) -> Floats:
+    """Return what means by groups are off by. Shapes: ``gains``, what each moves by with each sum, [groups, sums]."""
+    of, error, common = (np.array([one[part] for one in sums]) for part in (4, 2, 3))
+    variances = gains**2 @ (error**2 - common**2)
+    for group in {*of.tolist()}:
+        alike = gains[:, of == group] * common[of == group]
+        variances += (1 - ALIKE) * (alike**2).sum(axis=1) + ALIKE * alike.sum(axis=1) ** 2
+    errors: Floats = np.sqrt(np.maximum(variances, 0.0))
+    return errors
 
 
 def _independent(
@@ -189,7 +224,9 @@ def _data(
                 continue
             others.append(of)
             groups = term.groups.reindex(index)
-            yield _Datum(of, groups["mean"].to_numpy(dtype=np.float64), errors_of_groups(groups))
+            errors, noise = errors_of_groups(groups), groups["noise"].to_numpy(dtype=np.float64)
+            common = np.sqrt(np.maximum(errors**2 - noise**2, 0.0))
+            yield _Datum(of, groups["mean"].to_numpy(dtype=np.float64), errors, common)
 
 
 def _follows(of: Polynomial, others: Sequence[Polynomial]) -> bool:
@@ -221,30 +258,29 @@ class _Layout:
         factors = np.array([of.get(one, 0.0) for one in self.products])
         return np.kron(factors, np.eye(self.groups))
 
-    def measured(self, data: Sequence[_Datum], ends: Sequence[Ends]) -> Iterator[tuple[Floats, float, float]]:
+    def measured(self, data: Sequence[_Datum], ends: Sequence[Ends]) -> Iterator[_Sum]:
         """Yield measured sums by group with their standard errors.
 
         A product in a group that nothing was measured of is about in the middle of its range, which ``ends`` has.
         """
         known = np.zeros(len(self.products) * self.groups, dtype=np.bool_)
-        for of, means, errors in data:
-            for row, mean, error in zip(self.rows(of), means - of.get((), 0.0), errors, strict=True):
+        for of, means, errors, common in data:
+            figures = zip(self.rows(of), means - of.get((), 0.0), errors, common, strict=True)
+            for group, (row, mean, error, alike) in enumerate(figures):
                 if math.isfinite(mean) and math.isfinite(error):
                     known |= row != 0
-                    yield row, float(mean), float(error)
+                    yield _Sum(row, float(mean), float(error), float(alike), group)
         for place in np.flatnonzero(~known).tolist():
             low, high = ends[place // self.groups]
-            yield np.eye(len(known))[place], (low + high) / 2, (high - low) / 2
+            yield _Sum(np.eye(len(known))[place], (low + high) / 2, (high - low) / 2)
 
-    def of_all(
-        self, data: Sequence[_Datum], wholes: Mapping[str, tuple[Polynomial, MeanOfAll]]
-    ) -> Iterator[tuple[Floats, float, float]]:
+    def of_all(self, data: Sequence[_Datum], wholes: Mapping[str, tuple[Polynomial, MeanOfAll]]) -> Iterator[_Sum]:
         """Yield sums over all groups, each with its standard error."""
         for of, (mean, error, _) in wholes.values():
             row = self.shares @ self.rows(of)
             by_group = next((datum.mean for datum in data if datum.of == of), np.full(self.groups, mean))
             shares_off = np.nan_to_num(self.noise * (by_group - mean)) / self.records
-            yield row, mean - of.get((), 0.0), math.hypot(error, float(np.sqrt(shares_off @ shares_off)))
+            yield _Sum(row, mean - of.get((), 0.0), math.hypot(error, float(np.sqrt(shares_off @ shares_off))), error)
 
     def bounds(
         self,
@@ -286,8 +322,8 @@ class _Layout:
                 yield row
 
 
-def _stacked(sums: Sequence[tuple[Floats, float, float]], unknowns: int) -> Sums:
-    of = np.array([row for row, _, _ in sums]).reshape(-1, unknowns)
+def _stacked(sums: Sequence[_Sum | tuple[Floats, float, float]], unknowns: int) -> Sums:
+    of = np.array([one[0] for one in sums]).reshape(-1, unknowns)
     return Sums(of, *(np.array([one[part] for one in sums], dtype=np.float64) for part in (1, 2)))
 
 
@@ -299,7 +335,7 @@ def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     """
     groups, before = term.groups.copy(), errors_of_groups(term.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = np.where(errors > EXACT * before, np.minimum(errors / before, 1.0), 0.0)
+        left = np.where((errors > EXACT * before) & (before > 0), errors / before, 0.0)
     means = np.where(np.abs(means) < ROUNDING * max(abs(term.least), abs(term.most)), 0.0, means)
     groups["mean"] = np.where(np.isfinite(before), means, np.nan)
     for part in ("noise", "inside", "shift"):
