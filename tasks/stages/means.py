@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpmodels.arrays import Whole
 from dpmodels.artifact import write_whole
 from dpmodels.contract.columns import Boolean, Continuous
@@ -29,7 +27,7 @@ from dpmodels.report.groups.means import (
     judged,
     means_of_groups,
 )
-from dpmodels.report.groups.ranges import in_ranges, ranges_of
+from dpmodels.report.groups.ranges import best_ranges, in_ranges
 from dpmodels.report.groups.reconciled import reconciled, related
 from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
@@ -166,13 +164,17 @@ def _ranges(counted: Counted, column: str, by: str, value: object) -> Whole | No
     of = counted.values.columns.get(by)
     if not isinstance(of, Continuous) or by == column:
         return None
-    measured, _, merged = _measured(counted, column, [by], {}, value)
-    counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
+    ways = ways_of(counted, [by], column, as_category=value is not None)
+
+    def means_by(way: Way, group: Whole | None) -> tuple[Measured, Mapping[str, Whole]]:
+        measured, (_, merged) = _means_by(counted, column, [by], way, {}, value, group)
+        return measured, merged
+
     try:
-        group = ranges_of(of, merged[by], np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])]))
+        group, merge = best_ranges(ways, by, of, means_by)
     except Unsuitable:
         return None
-    return group if group.max() < merged[by].max() else None
+    return group if group.max() < merge.max() else None
 
 
 def _measured(
@@ -184,28 +186,39 @@ def _measured(
     ranges: Whole | None = None,
 ) -> "tuple[Measured, pd.DataFrame, Mapping[str, Whole]]":
     """Return what was measured of a column by groups, the cells that these are of, and of each fine one which it is."""
-    figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
-    is_boolean = isinstance(counted.columns.get(column), Boolean)
+    ways = ways_of(counted, names, column, as_category=value is not None)
 
     def by(way: Callable[[], Way]) -> "tuple[Measured, tuple[pd.DataFrame, Mapping[str, Whole]]]":
-        """Return the means by one table, and its cells."""
-        tables, (of_terms, merged) = dict[str, "pd.DataFrame"](), way()
-        for term, table in of_terms.items():
-            cells = table.to_pandas(date_as_object=False)
-            if bins:
-                sums = [one for one in (figures.count, figures.total, figures.variance) if one in cells]
-                cells = joined(cells, bins, columns, (*sums, figures.error), counted.columns)
-            elif ranges is not None:
-                cells = _joined(cells, counted, columns, figures, merged[names[0]], ranges)
-            cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
-            _check_values(cells, figures.mean, column, names)
-            tables[term] = cells if names else cells.assign(**{OF_ALL: column})
-        last, groups = [*tables.values()][-1], {} if ranges is None else {names[0]: ranges}
-        return means_of_groups(tables, heads, column, figures), (last, {**merged, **groups})
+        return _means_by(counted, column, names, way(), bins, value, ranges)
 
-    ways = ways_of(counted, names, column, as_category=value is not None)
     measured, (cells, merged) = best_of([partial(by, way) for way in ways])
     return measured, cells, merged
+
+
+def _means_by(
+    counted: Counted,
+    column: str,
+    names: list[str],
+    way: Way,
+    bins: Mapping[str, object],
+    value: object,
+    ranges: Whole | None,
+) -> "tuple[Measured, tuple[pd.DataFrame, Mapping[str, Whole]]]":
+    """Return the means by one table, and its cells."""
+    figures, heads = Names.of(column, columns := [*names, column]), names or [OF_ALL]
+    is_boolean, tables = isinstance(counted.columns.get(column), Boolean), dict[str, "pd.DataFrame"]()
+    for term, table in way.tables.items():
+        cells = table.to_pandas(date_as_object=False)
+        if bins:
+            sums = [one for one in (figures.count, figures.total, figures.variance) if one in cells]
+            cells = joined(cells, bins, columns, (*sums, figures.error), counted.columns)
+        elif ranges is not None:
+            cells = _joined(cells, counted, columns, figures, way.merged[names[0]], ranges)
+        cells = with_shares(cells, column, value, (figures.mean, figures.stddev), is_boolean)
+        _check_values(cells, figures.mean, column, names)
+        tables[term] = cells if names else cells.assign(**{OF_ALL: column})
+    last, groups = [*tables.values()][-1], {} if ranges is None else {names[0]: ranges}
+    return means_of_groups(tables, heads, column, figures), (last, {**way.merged, **groups})
 
 
 def _joined(

@@ -138,14 +138,16 @@ def best_of(ways: Iterable[Callable[[], tuple[Measured, T]]]) -> tuple[Measured,
             faults.append(fault)
     if not made:
         raise faults[0]
-    return min(made, key=lambda one: _error(judged(one[0].whole, one[0].is_dated)))
+    groups = max(len(one.whole.groups) for one, _ in made)
+    return min(made, key=lambda one: (groups - len(one[0].whole.groups) + unsure(one[0])[0], unsure(one[0])[1]))
 
 
-def _error(means: "pd.DataFrame") -> tuple[int, float]:
-    """Return what means are chosen by: how many groups have one, and what these are within, weighed by their rows."""
+def unsure(measured: Measured) -> tuple[int, float]:
+    """Return what means are chosen by: how many groups have none, and what all others are within, weighed by rows."""
+    means = judged(measured.whole, measured.is_dated)
     known = means[means["mean"].notna()]
     within = known["within"].dt.total_seconds() if hasattr(known["within"], "dt") else known["within"]
-    return -len(known), float((within * known["count"]).sum() / max(known["count"].sum(), 1.0))
+    return len(means) - len(known), float((within * known["count"]).sum() / max(known["count"].sum(), 1.0))
 
 
 def doubted(groups: "pd.DataFrame", facts: Facts, column: str, columns: Facts) -> "pd.DataFrame":

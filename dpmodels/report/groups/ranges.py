@@ -7,7 +7,7 @@ theirs.
 Privacy: post-processing of released counts and public noise scales.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from dpmodels.clock import clock_of, counted_time
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Modelled, copy_of
 from dpmodels.errors import Unsuitable
 from dpmodels.report.bins import group_labels, states_of
-from dpmodels.report.groups.cells import keys_of, summed
-from dpmodels.report.groups.means import Names
+from dpmodels.report.groups.cells import Way, keys_of, summed
+from dpmodels.report.groups.means import Measured, Names, unsure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,6 +78,40 @@ def ranges_of(column: Continuous, merge: Whole, counts: Floats) -> Whole:
     number[apart] = number[order].max(initial=-1) + 1 + np.arange(len(apart))
     group: Whole = number[merge]
     return group
+
+
+def best_ranges(
+    tables: Iterable[Callable[[], Way]],
+    by: str,
+    of: Continuous,
+    means_by: Callable[[Way, Whole | None], tuple[Measured, Mapping[str, Whole]]],
+) -> tuple[Whole, Whole]:
+    """Return the ranges of a number by which means have the least error, of every table's own; and the cells of that.
+
+    Args:
+        tables: each that the means may follow from.
+        by: the number.
+        of: its column.
+        means_by: returns the means by one table, in its own cells or in ranges, and the cell of each fine one.
+
+    Raises:
+        Unsuitable: none of the tables tells means by ranges.
+    """
+    tried, faults = list[tuple[tuple[int, float], Whole, Whole]](), list[Unsuitable]()
+    for read in tables:
+        try:
+            way = read()
+            measured, merged = means_by(way, None)
+            counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
+            sizes = np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])])
+            group = ranges_of(of, merged[by], sizes)
+            tried.append((unsure(means_by(way, group)[0]), group, merged[by]))
+        except Unsuitable as fault:
+            faults.append(fault)
+    if not tried:
+        raise faults[0]
+    _, group, merge = min(tried, key=lambda one: one[0])
+    return group, merge
 
 
 def _joined(sizes: Floats) -> Whole:

@@ -8,7 +8,7 @@ Privacy: post-processing of released counts, public noise scales and synthetic r
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -33,7 +33,7 @@ from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.derived.counted import labels_of
 from dpmodels.report.groups.cells import Inside, Way, keys_of, ways_of
 from dpmodels.report.groups.means import Measured, Names, best_of, doubted, judged, means_of_groups
-from dpmodels.report.groups.ranges import grouped_by, in_ranges, ranges_of
+from dpmodels.report.groups.ranges import best_ranges, grouped_by, in_ranges
 from dpmodels.report.groups.reconciled import MeanOfAll, ends_of_values, reconciled, related
 from dpmodels.report.groups.wholes import made_to_agree, of_all_tables, wholes_of
 from dpmodels.report.within import DIGITS
@@ -79,7 +79,7 @@ def means_of_all(counted: Counted, known: Known, facts: Facts) -> dict[str, Mean
 
     def measured(column: str, by: str) -> Measured | None:
         try:
-            return _measured(counted, column, by, known, _ranges(counted, column, by, known))[0]
+            return _measured(counted, column, by, known, _ranges(counted, column, by))[0]
         except (Unsuitable, ValueError, ArithmeticError, pa.ArrowException):
             return None
 
@@ -306,31 +306,33 @@ def _measured(
     Raises:
         Unsuitable: the two were not counted together, or not in these ranges.
     """
-    names, key = Names.of(column, [by, column]), (column, by, ranges[0] if ranges else "")
-
-    def means_by(way: Callable[[], Way]) -> tuple[Measured, dict[str, Whole]]:
-        tables, merged = way()
-        frames = {term: one.to_pandas(date_as_object=False) for term, one in tables.items()}
-        if ranges:
-            of, merge, group = counted.values.columns[by], merged[by], ranges[1]
-            frames = {term: in_ranges(one, by, column, names, of, merge, group) for term, one in frames.items()}
-            merged = {**merged, by: group}
-        return means_of_groups(frames, [by], column, names), merged
-
+    key = (column, by, ranges[0] if ranges else "")
     if key not in known:
-        known[key] = best_of([partial(means_by, way) for way in ways_of(counted, [by], column)])
+        group = ranges[1] if ranges else None
+        ways = ways_of(counted, [by], column)
+        known[key] = best_of([partial(lambda way: _means_by(counted, column, by, way(), group), way) for way in ways])
     return known[key]
 
 
-def _ranges(counted: Counted, column: str, by: str, known: Known) -> tuple[str, Whole] | None:
-    """Return the ranges that a number makes groups of, by the cells that tell most; None of what has categories."""
+def _means_by(
+    counted: Counted, column: str, by: str, way: Way, group: Whole | None
+) -> tuple[Measured, dict[str, Whole]]:
+    """Return what one table tells of a column by another, in ranges of this, and the cells that its groups are."""
+    names, (tables, merged) = Names.of(column, [by, column]), way
+    frames = {term: one.to_pandas(date_as_object=False) for term, one in tables.items()}
+    if group is not None:
+        of, merge = counted.values.columns[by], merged[by]
+        frames = {term: in_ranges(one, by, column, names, of, merge, group) for term, one in frames.items()}
+        merged = {**merged, by: group}
+    return means_of_groups(frames, [by], column, names), merged
+
+
+def _ranges(counted: Counted, column: str, by: str) -> tuple[str, Whole] | None:
+    """Return the ranges that a number makes groups of, by the table that tells most; None of what has categories."""
     of = counted.values.columns.get(by)
     if not isinstance(of, Continuous):
         return None
-    measured, merged = _measured(counted, column, by, known)
-    counts = {str(key): count for key, count in measured.whole.groups["count"].items()}
-    sizes = np.array([counts.get(key, 0.0) for key in keys_of(of, merged[by])])
-    return column, ranges_of(of, merged[by], sizes)
+    return column, best_ranges(ways_of(counted, [by], column), by, of, partial(_means_by, counted, column, by))[0]
 
 
 def _stated(
@@ -344,7 +346,7 @@ def _stated(
         Unsuitable: the two were not counted together.
     """
     column, by = pair
-    ranges = _ranges(counted, column, by, known)
+    ranges = _ranges(counted, column, by)
     measured, merged = _measured(counted, column, by, known, ranges)
     every = {column: measured}
     for one in () if measured.is_dated else related(column, counted.columns, counted.rules.pairs)[1:]:
