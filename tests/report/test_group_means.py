@@ -25,8 +25,9 @@ from dpmodels.pages.report import render
 from dpmodels.pages.uses import uses
 from dpmodels.report.bins import group_labels
 from dpmodels.report.derived.means import of_copy
-from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, doubted
-from dpmodels.report.groups.ranges import RANGES, SINGLE, cells_of_ranges, grouped_by, ranges_of
+from dpmodels.report.groups.cells import Way, keys_of
+from dpmodels.report.groups.means import DOUBTED, DROWNED, WIDE, Measured, Term, doubted
+from dpmodels.report.groups.ranges import RANGES, SINGLE, best_ranges, cells_of_ranges, grouped_by, ranges_of
 from dpmodels.report.groups.stated import _each_once, pairs_of
 from flows.command_line.show_means import without_nulls
 from tests.kit.reports import facts_of
@@ -357,3 +358,20 @@ def test_means_of_pairs_that_nobody_named_are_stated_only_where_groups_differ_by
     ]
     assert stated.count(("apart", "kind0")) == 2
     assert len(stated) <= 3
+
+
+def test_ranges_are_of_the_table_whose_means_have_the_least_error_and_not_of_the_most_cells() -> None:
+    column = Integer(type="integer", min=0, max=79)
+
+    def table(cells: int) -> Way:
+        return Way({}, {"m2": np.arange(column.size) * cells // column.size})
+
+    def means_by(way: Way, group: Any) -> tuple[Measured, Any]:
+        merge = way.merged["m2"] if group is None else group
+        cells, groups = int(way.merged["m2"].max()) + 1, int(merge.max()) + 1
+        figures = {"count": 4e3 / groups, "mean": 0.1, "noise": 0.01 * cells / groups, "inside": 0.0, "shift": 0.0}
+        term = Term(pd.DataFrame(figures | {"off": 9.0}, index=pd.Index(keys_of(column, merge))), 0.0, 1.0)
+        return Measured(term, [("", term)], is_dated=False), {"m2": merge}
+
+    group, merge = best_ranges([lambda: table(column.size), lambda: table(10)], "m2", column, means_by)
+    assert merge.max() == 9 and group.tolist() == merge.tolist()
