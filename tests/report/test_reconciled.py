@@ -22,7 +22,7 @@ from dpmodels.methods.registry import create
 from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
-from dpmodels.report.groups.means import BEYOND, Measured, Term, judged
+from dpmodels.report.groups.means import BEYOND, LARGER, Measured, Term, judged
 from dpmodels.report.groups.reconciled import MeanOfAll, errors_of_groups, reconciled, related
 from dpmodels.report.groups.wholes import agreeing, of_all_tables
 from tests.kit.reports import facts_of
@@ -167,6 +167,9 @@ def test_a_mean_beyond_those_of_all_cells_stays_where_it_makes_up_the_mean_of_al
     columns = {"rate": SCHEMA.columns["rate"].model_copy(update={"max": 500})}
     made = judged(reconciled(measured, {"rate": MeanOfAll(34.0, 3.0, is_exact=True)}, columns, INSIDE))
     assert (made["mean"] * made["count"]).sum() / 1000 == pytest.approx(34) and made["mean"].iloc[2] > 110
+    below = measured["rate"]._replace(whole=_term([-1e-9, 2.0, 9.0], [3.0, 1, 9], [600.0, 200, 200]))
+    made = judged(reconciled({"rate": below}, {}, columns, INSIDE))  # an end is an end, whatever rounding leaves of it
+    assert made["reason"].iloc[0] == LARGER and made["mean"].iloc[0] == 0
     far = judged(reconciled(measured, {"rate": MeanOfAll(64.0, 3.0, is_exact=True)}, columns, INSIDE))
     assert far["reason"].iloc[2] == BEYOND and far["mean"].isna().iloc[2]
 

@@ -34,8 +34,9 @@ MOST_UNKNOWNS, MOST_RELATED = 400, 12
 ALIKE = 0.5
 """Correlation of what two amounts of a group are off by since their values lie at an end of a wide cell: a measured
 rule, and no proof."""
-ROUNDING, EXACT = 1e-9, 1e-4
-"""Part of the largest value that is nothing, and of an error that rounding leaves of one which is none."""
+ROUNDING, EXACT, MISSED = 1e-9, 1e-4, 1e-6
+"""Part of the largest value that is nothing, of an error that rounding leaves of one which is none, and of the largest
+value by which an estimate may miss an end that it is held to."""
 
 
 def polynomials_of(columns: Mapping[str, Any]) -> dict[str, Polynomial]:
@@ -336,11 +337,13 @@ def _with_means(term: Term, means: Floats, errors: Floats) -> Term:
     groups, before = term.groups.copy(), errors_of_groups(term.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         left = np.where((errors > EXACT * before) & (before > 0), errors / before, 0.0)
-    means = np.where(np.abs(means) < ROUNDING * max(abs(term.least), abs(term.most)), 0.0, means)
+    ends, largest = means.clip(term.least, term.most), max(abs(term.least), abs(term.most))
+    means = np.where(np.abs(means - ends) <= MISSED * largest, ends, means)
+    means = np.where(np.abs(means) < ROUNDING * largest, 0.0, means)
     groups["mean"] = np.where(np.isfinite(before), means, np.nan)
     for part in ("noise", "inside", "shift"):
         groups[part] *= left
-    near = means[np.abs(means - means.clip(term.least, term.most)) <= INTERVAL * left * before]
+    near = means[np.abs(means - ends) <= INTERVAL * left * before]
     return term._replace(groups=groups, least=min([term.least, *near]), most=max([term.most, *near]))
 
 
