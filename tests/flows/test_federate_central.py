@@ -112,7 +112,7 @@ def test_the_hand_off_says_loudly_who_saw_exact_sums(ended: Path, tmp_path: Path
 
 
 def test_the_plan_says_who_is_trusted_and_only_moments_can_be_added(tmp_path: Path) -> None:
-    code, out, _ = run_cli("plan-federation", write_wards(tmp_path, model=MODEL))
+    code, out, _ = run_cli("plan-federation", "--details", write_wards(tmp_path, model=MODEL))
     assert code == 0 and "trust: central" in out and "one noise for the exact sums of all clients" in out
     for method in ("federated-heads", "federated-both"):
         with refused(InvalidArgument, name="model.trust"):
