@@ -56,9 +56,7 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     card = facts()
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
-    assert (
-        "only with proof that nobody has more than one): it follows from the price alone (ε and δ)" in page
-    )
+    assert "only with proof that nobody has more than one): it follows from the price alone (ε and δ)" in page
     assert "The smaller chances in small print below hold of this release alone, and are for experts." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
     assert "are for experts" not in said(card)["statement.html"]

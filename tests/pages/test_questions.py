@@ -429,7 +429,10 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     known = "somebody with one record who is known to be there"
     guess = f"guess of 10 % on a value of {known}, such as in column sick, becomes"
     assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
-    assert "55.4 % cases an even bet on it is won by the very noise that was drawn" in statement and "is won in" not in others[1]
+    assert (
+        "55.4 % cases an even bet on it is won by the very noise that was drawn" in statement
+        and "is won in" not in others[1]
+    )
     assert f"{guess} 45.1 %" in statement and "a value of somebody with one record becomes" in others[1]
     tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
     assert tiles == ["73.1 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]

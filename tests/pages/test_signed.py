@@ -28,7 +28,9 @@ def test_a_column_has_no_use_where_all_that_is_marked_of_it_is_bad_and_no_mean_b
     facts = card(**{"by itself": {"bad": bad}, "means": {"care": {other: "9 %"}, "bad": {first: "not known"}}})
     assert without_use(facts) == [first, third]
     facts["quality"]["group_means"] = {"hold": [f"{third} by {other}"]}
-    assert without_use(facts) == [first] and not_for_columns(facts).startswith(f"{first} is handed over and has no use that")
+    assert without_use(facts) == [first] and not_for_columns(facts).startswith(
+        f"{first} is handed over and has no use that"
+    )
     del facts["quality"]["marked"]
     assert without_use(facts) == [] and not_for_columns(facts) == ""
 

@@ -272,8 +272,12 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
         text = "No row is anybody's: rows are drawn from a model of noisy sums, and one that equals a real one by "
         text += f"chance proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
     text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
-    text += "recipients have and can do, by other releases and the whole cap (7), by bounds read off real rows (3), and by "
-    text += "whether the maker is trusted (10). Against it speak persons with many records, and bounds read off real rows."
+    text += (
+        "recipients have and can do, by other releases and the whole cap (7), by bounds read off real rows (3), and by "
+    )
+    text += (
+        "whether the maker is trusted (10). Against it speak persons with many records, and bounds read off real rows."
+    )
     dropped, reckoned = left_out_and_reckoned(facts)
     if content.get("left_out"):
         text += (
