@@ -117,6 +117,7 @@ def test_a_sheet_says_in_one_place_which_means_hold_of_all_rows_and_by_group() -
     )
     assert f"{of_all} used: dose.Means by group, as report.html states them" in said
     assert "hold: age by ward; hold only if values thin out (become rarer" in said and "no other is known." in said
+    assert "so the first may hold where the second is to be used with care." in said
     assert "99 % quantiles of all rows: not to be used: age." in said
     assert "Use no mean" not in said and "Use no 99 %" not in said
     card["quality"].pop("marked")

@@ -23,6 +23,11 @@ UNSTATED = "means by group that report.html does not state, or states pale"
 MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 """How headings of a report begin."""
 BY_GROUP = "means by group, as report.html states them and not as these rows give them"
+OTHER_LIMITS = (
+    "A mean by group holds where nothing speaks against it, such as an error beyond the mean itself, and one of all "
+    "rows is good within 5 % alone; so the first may hold where the second is to be used with care"
+)
+"""Why a mean of a group may hold where that of all rows does not."""
 MOST_LETTERS = 240
 """Letters of a clause for which a statement has room, names in it among them."""
 SHORT = {"by itself": "shares and quantiles"}
@@ -162,7 +167,8 @@ def means_in_words(quality: Facts) -> list[tuple[str, str]]:
     if said:
         stated = quality.get("group_means", {})
         parts = [f"{words}: {listed([*map(cut, stated[terms])])}" for terms, words in TERMS.items() if terms in stated]
-        said.insert(1, (BY_GROUP, "; ".join([*parts, "no other is known" if parts else "none is known"])))
+        parts.append(f"no other is known. {OTHER_LIMITS}" if parts else "none is known")
+        said.insert(1, (BY_GROUP, "; ".join(parts)))
     return said
 
 
