@@ -240,7 +240,7 @@ def test_the_box_holds_what_columns_and_accounts_leave_open() -> None:
     box = box.partition("Ten questions")[0]
     assert "of 2 columns, 1 has no use that holds: act. Why is it handed over?" in box
     assert "tied by a rule or formula of the schema to act: visits: ask whether these are declared too" in box
-    assert "From whoever opened the account: who answers for its cap: no owner is named" in box
+    assert "From whoever opened the account:☐ who answers for its cap: no owner is named" in box
 
 
 def test_a_data_sheet_says_of_each_amount_without_a_mean_between_what_noise_leaves_it() -> None:

@@ -287,8 +287,10 @@ def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words:
     card["given"] = {**DECLARED, name: words}
     ((who, line),) = [(who, what) for who, lack, what in open_of(card["given"]) if lack == state and asked in what]
     box = render_statement(card).partition("Ten questions")[0].replace("&#39;", "'")
-    of_person = box.partition(f"<li><strong>From {who}</strong>: ")[2].partition("</li>")[0]
-    assert line.partition("`")[0] in of_person.partition(f"{state}</strong>: ")[2].partition("<strong")[0]
+    of_person = box.partition(f"<li><strong>From {who}</strong>:")[2].partition("</ul>")[0]
+    assert any(line.partition("`")[0] in one for one in of_person.split(f"{state}</strong>: ")[1:])
+    ticks = of_person.split("<li>")[1:]
+    assert ticks and all(one.startswith("☐ ") and '<span class="day">' in one for one in ticks)
 
 
 def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
@@ -489,7 +491,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     assert "who made the files" in said and "a declared name is no signature" not in said
     nobody = "rests on the maker, whom nobody named."
     assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
-    asked = "From the maker: which key is theirs: whether the files are signed, and by which keys, nacre verify says"
+    asked = "From the maker:☐ which key is theirs: whether the files are signed, and by which keys, nacre verify says"
     assert asked in said
     card["given"]["signer"] = "A. Peeters"
     said = text_of(render_statement(card))
