@@ -77,7 +77,7 @@ def test_limits_have_the_same_numbers_on_statement_and_data_sheet() -> None:
     card["quality"] |= {"marked": {"means": {"bad": {"dose": "not known"}}}, "not_for": ["weekdays of visit"]}
     pages = render_pages(card, json.loads((FOLDER / "report.json").read_text()))
     lists = [
-        re.findall(r"<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
+        re.findall(r"(?s)<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
     ]
     begins = [[re.sub("☐ ", "", one).partition(": ")[0].rstrip(";.") for one in some] for some in lists]
     assert begins[0] == begins[1] and [one[:3] for one in begins[0]] == [f"{number}. " for number in range(1, 7)]
@@ -209,7 +209,10 @@ def test_a_card_has_a_box_for_each_figure_that_a_purpose_may_need_beside_how_goo
     pages = said(card)
     table = pages["model-card.html"].partition("Which figures the purpose needs")[2].partition("How good it is")[0]
     assert "columnshares and quantilesmeans and totalsmeans by groupneeded" in table
-    assert "dose✓ 2 %~ 16 % if its values thin out✓ ward; ~ sex (if its values thin out)☐" in table
+    assert "dose✓ 2 %~ 16 % if its values thin out✓ by ward; ~ by sex (if its values thin out)☐" in table
+    assert "Ticked by: ________________" in table
+    card["quality"]["marked"] = MARKS | {"rate of sick = ill": {"care": {"ward": "3.1"}}}
+    assert "rate of sick = ill, within points" in said(card)["model-card.html"]
     assert "ward✗ not known––☐" in table and "Figure by figure: model-card.html" in pages["statement.html"]
     card["quality"].pop("marked")
     assert "Which figures the purpose needs" not in said(card)["model-card.html"]

@@ -58,6 +58,10 @@ def test_an_adviser_and_children_are_asked_about_in_the_box() -> None:
         "who decides that the files leave, since the officer's",
     ]
     assert all(one in " ".join(prompts(card)) for one in asked)
+    card["given"] |= {"recipient_retention": "Until 2028-12-31", "release_retention": "2027-12-31"}
+    assert "may keep the rows until 2028-12-31, and the release they are drawn from" in prompts(card)[-1]
+    card["given"]["recipient_retention"] = "2027-12-31"
+    assert "may keep the rows" not in prompts(card)[-1]
 
 
 def test_words_of_a_schema_that_speak_against_a_declared_none_are_asked_about() -> None:

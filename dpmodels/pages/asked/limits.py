@@ -75,7 +75,7 @@ def _not_for(quality: Facts) -> list[str]:
         return []
     whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
     unstated = [UNSTATED] if "group_means" in quality else []
-    return [NOT_FOR.format(clauses="; ".join([*whole, *unstated]))]
+    return [NOT_FOR.format(clauses=_in_lines([*whole, *unstated]))]
 
 
 def _marked(quality: Facts) -> list[str]:
@@ -91,7 +91,7 @@ def _marked(quality: Facts) -> list[str]:
     for title, names in _on_terms(quality).items():
         every.append(f"{heading(title)} of {_all(names)}, {terms[0]}")
         terms = terms[-1:]
-    return [MARKED.format(marks="; ".join(every))] if every else []
+    return [MARKED.format(marks=_in_lines(every))] if every else []
 
 
 def _on_terms(quality: Facts) -> dict[str, list[str]]:
@@ -101,6 +101,13 @@ def _on_terms(quality: Facts) -> dict[str, list[str]]:
         for title, marks in _marks(quality).items()
     }
     return {title: names for title, names in every.items() if names}
+
+
+def _in_lines(clauses: Sequence[str]) -> str:
+    """Put clauses into a line each, as a page shows them on a screen."""
+    if len(clauses) == 1:
+        return clauses[0]
+    return "".join(f"\n– {clause}{';' * (at < len(clauses))}" for at, clause in enumerate(clauses, 1))
 
 
 def heading(title: str) -> str:

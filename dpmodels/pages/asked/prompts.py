@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmodels.pages.asked.adviser import says_adviser
-from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, OF_ASSESSMENT
+from dpmodels.pages.asked.open_points import BEGINS_WITH_NONE, DAY, OF_ASSESSMENT
 from dpmodels.pages.card_words import cut
 
 INTERESTS = re.compile(r"6\s*\(1\)\s*\(?(f\b|lit\. ?f)|legitimate interest|berechtigte[sn]? Interesse", re.IGNORECASE)
@@ -14,6 +14,9 @@ CONSENT = re.compile(r"6\s*\(1\)\s*\(?(a\b|lit\. ?a)|\bconsent\b|\bEinwilligung"
 
 WHO_DECIDES = "who decides that the files leave, since the officer's name says {} (Art. 38(6))"
 """What is asked where whoever signs may only advise and watch over."""
+
+KEPT_LONGER = "why recipients may keep the rows until {}, and the release they are drawn from is kept until {} alone"
+"""What is asked where two days differ that whoever reads both might take for one."""
 
 
 def prompts(facts: Mapping[str, Any]) -> list[str]:
@@ -29,6 +32,9 @@ def prompts(facts: Mapping[str, Any]) -> list[str]:
     approved = facts["hand_off"].get("approved")
     if approved and (adviser := says_adviser(approved["officer"])):
         asked.append(f"from the controller, {WHO_DECIDES.format(cut(adviser))}")
+    kept, release = (DAY.search(given.get(name, "")) for name in ("recipient_retention", "release_retention"))
+    if kept and release and kept[0] > release[0]:
+        asked.append(f"from the controller, {KEPT_LONGER.format(kept[0], release[0])}")
     if special and BEGINS_WITH_NONE.match(given.get("special_categories", "")):
         asked.append(f"from the controller, whether none is right of special categories: {', '.join(special)} may be")
     if OF_ASSESSMENT.search(why := given.get("why", "")) or OF_DECISION.search(why):
