@@ -20,7 +20,7 @@ KEPT_LONGER = "why recipients may keep the rows until {}, and the release they a
 
 
 def prompts(facts: Mapping[str, Any]) -> list[str]:
-    """Ask for what declared words need: a legal basis, children, an officer who may only advise, a none that is doubted."""
+    """Ask for what declared words need: a legal basis, children, who may only advise, a none that is doubted."""
     given, special = facts["given"], facts["content"].get("may_be_special", ())
     basis, asked = given.get("legal_basis", ""), list[str]()
     if INTERESTS.search(basis):
