@@ -114,7 +114,7 @@ class Verification:
     def facts(self) -> dict[str, str]:
         """What there is to say of a hand-off without a fault, by names for programs, and what no check can see."""
         return {
-            "files": f"{self.files} as the manifest has them, beside {' and '.join(self._beside_manifest)}",
+            "files": f"{self.files} as the manifest has them, beside {', '.join(self._beside_manifest)}",
             "budget": self.budget,
             "unit": self.unit,
             "charge": self.charge,

@@ -199,7 +199,7 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
         and "not proved to be one person; because an officer signed it, by the key that you named" in first_words(out)
         and " ".join(out.split()).endswith("next: send all files of the folder together, officer.sig among them")
     )
-    assert "as the manifest has them, beside manifest.json and manifest.sig and officer.sig" in " ".join(out.split())
+    assert "as the manifest has them, beside manifest.json, manifest.sig, officer.sig" in " ".join(out.split())
     declared = out.partition("declared, and not checked")[2].partition("beyond any check")[0]
     assert " of 20 answers that the pages ask for: " in declared.partition("not declared: ")[2]
     assert "persons: the unit is not proved to be one person" in declared
