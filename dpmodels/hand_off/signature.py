@@ -195,7 +195,9 @@ def check_agreed(folder: Path, manifest: bytes, key: str, approver: str = "") ->
         raise OtherKey("--officer-key", OF_FILES)
     if approver and approver != public:
         raise ArtifactError(f"{OFFICER_SIGNATURE} is by another key than the charge was approved with")
-    said_of_it = f"on {day}{f', in the words “{printable(why, 300)}”' if why else ''}"
+    said_of_it = (
+        f"on {day}, by the signer's own word of the day{f', in the words “{printable(why, 300)}”' if why else ''}"
+    )
     if key:
         return f"{said_of_it}, by the officer's key you named, whose SHA-256 is {fingerprint(public)}"
     return f"{said_of_it}, by a key whose SHA-256 is {fingerprint(public)}; give the officer's with --officer-key"

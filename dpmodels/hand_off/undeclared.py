@@ -35,12 +35,12 @@ def _say_of_reason(folder: Path, manifest: Manifest, check: Verification) -> Non
 
 def undeclared(manifest: Manifest) -> str:
     """Count and name what pages ask a person for and no word of the operator answers; empty where nothing is open."""
-    from dpmodels.pages.asked.open_points import lines
+    from dpmodels.pages.asked.open_points import lack_in_words, lines
 
     every = lines(manifest.operator_says)
-    blank = [one.title.partition(" (GDPR")[0] for one in every if one.state]
+    still = [f"{one.title.partition(' (GDPR')[0]}{lack_in_words(one)}" for one in every if one.state]
     return (
-        f"{len(blank)} of {counted(len(every), 'answer')} that the pages ask for: {'; '.join(blank)}" if blank else ""
+        f"{len(still)} of {counted(len(every), 'answer')} that the pages ask for: {'; '.join(still)}" if still else ""
     )
 
 
@@ -51,8 +51,8 @@ def open_when_signed(manifest: Manifest) -> str:
 
     counts = counts_of(manifest.operator_says)
     said = [
-        f"{counts['blank']} of {counted(counts['all'], 'answer')} blank",
-        f"{counts['open']} that say none, nobody, no day or no article" * bool(counts["open"]),
+        f"of {counted(counts['all'], 'answer')} {counts['blank']} blank",
+        f"{counts['open']} answered with none, nobody, no day or no article" * bool(counts["open"]),
         "one record not proved to be one person" * is_record({"unit": manifest.unit}),
     ]
     return ", ".join(filter(None, said))

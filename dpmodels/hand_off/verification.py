@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmodels.hand_off.signature import BY_OTHER_KEY, NOBODY, NOBODY_AGREED, UNSOUND, OtherKey
+from dpmodels.hand_off.signature import (
+    BY_OTHER_KEY,
+    NOBODY,
+    NOBODY_AGREED,
+    OFFICER_SIGNATURE,
+    SIGNATURE,
+    UNSOUND,
+    OtherKey,
+)
 from dpmodels.pages.leaving import MAKER_UNSIGNED, OTHER_KEY, REFUSED, leaving, next_step
 from dpmodels.plural import counted
 
@@ -27,10 +35,12 @@ MEANS = {
 """What a verdict says, where there are no faults."""
 LEAVE = {
     (True, True): "the officer whom you named lets them leave",
-    (True, False): "not known: who signed as an officer is not proved without --officer-key, so whether they may leave",
+    (True, False): "who signed as an officer is not proved without --officer-key",
     (False, False): "not let leave so far: no officer signed that they may",
 }
 """What a headline says of leaving, by whether some officer signed that the files may, and the caller named a key."""
+LEAVING_UNKNOWN = ", but whether they may leave is not known"
+"""What stands right behind the verdict where an officer signed that they may, and nobody named that officer's key."""
 OF_CHARGE_ALONE = "; one signed for the charge alone"
 """What stands behind that where an officer signed for the charge, and for no files."""
 NOT_RELEASED = (
@@ -104,7 +114,7 @@ class Verification:
     def facts(self) -> dict[str, str]:
         """What there is to say of a hand-off without a fault, by names for programs, and what no check can see."""
         return {
-            "files": f"{self.files} as the manifest has them",
+            "files": f"{self.files} as the manifest has them, beside {', '.join(self._beside_manifest)}",
             "budget": self.budget,
             "unit": self.unit,
             "charge": self.charge,
@@ -118,6 +128,12 @@ class Verification:
             **{name: said for name in BESIDE_SIGNATURES if (said := getattr(self, name))},
             "not_checked": UNCHECKED,
         }
+
+    @property
+    def _beside_manifest(self) -> list[str]:
+        """Name the files of the folder that no manifest can list: itself, and the signatures of it."""
+        signatures = {SIGNATURE: self.signature != NOBODY, OFFICER_SIGNATURE: self.agreed != NOBODY_AGREED}
+        return ["manifest.json", *(name for name, is_there in signatures.items() if is_there)]
 
     @property
     def signature_beside_faults(self) -> str:
@@ -189,7 +205,8 @@ class Verification:
         if agreed and self.officer_named and not self.vouched:
             return f"{self.verdict}: {OFFICER_ALONE}; {MAKER_UNSIGNED[self.signature != NOBODY]}"
         leave = LEAVE[agreed, self.officer_named] + OF_CHARGE_ALONE * (self.charge_approved and not agreed)
-        return f"{self.verdict}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}; {leave}"
+        unknown = LEAVING_UNKNOWN * (agreed and not self.officer_named)
+        return f"{self.verdict}{unknown}: {MEANS[NOBODY if self.signature == NOBODY else self.verdict]}; {leave}"
 
     @property
     def verdict(self) -> str:

@@ -19,6 +19,7 @@ from dpmodels.pages.asked.questions import (
     ROLES,
     UNSIGNED,
     answers,
+    of_all_paid,
 )
 from dpmodels.pages.asked.risk import chances
 from dpmodels.pages.asked.several import beside_one_record, figures_of_several, several_records
@@ -173,7 +174,7 @@ def render_statement(facts: Mapping[str, Any]) -> str:
         patient=patient_words(facts),
         assessment=brief(assessment_of(facts["given"])),
         several=several_records(facts),
-        chances=chances(words_of(facts)),
+        chances=chances(words_of(facts), of_all_paid(accounts)),
         obtain=to_obtain(facts),
         warnings=warnings(facts),
         kept={name: cut(facts["given"].get(name, "")) for name in ("retention", "release_retention", "again")},

@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dpmodels.pages.by_column import not_for
+from dpmodels.pages.figures.labels import group_name
 from dpmodels.pages.figures.means import doubted_figures
 from dpmodels.pages.figures.named import listed
 from dpmodels.pages.figures.open_means import IF_THIN
-from dpmodels.pages.figures.relations import relations
+from dpmodels.pages.figures.relations import Relation, relations
 from dpmodels.pages.figures.ruled import BY_RULE
 from dpmodels.pages.glance import fits, likely_error, likely_of_pair, rank_error, unresolved
 from dpmodels.pages.notes import not_handed_over
@@ -152,11 +153,20 @@ def _relations(facts: Facts, dropped: Collection[int]) -> list[str]:
     if (target := facts["pairs"].get("target")) is not None:
         of_target = [one.is_certain for one in every if target in one.columns]
         said += f"; with {facts['columns'][target]['name']} (the target) in {sum(of_target):,} of {len(of_target):,}"
-        if by_rate := sum(one.is_by_rate_alone for one in certain):
-            said += f" ({by_rate:,} by the rate of one group, which no table of both shows)"
+        if by_rate := [_standing_out(facts, one) for one in certain if one.is_by_rate_alone]:
+            rates = "whose rate differs" if len(by_rate) == 1 else "whose rates differ"
+            said += f" (by {listed(by_rate, MOST_NAMED)} alone, {rates} from that of all other rows for certain)"
     if ruled := len(received) - len(every):
         said += f"; {counted(ruled, 'more pair')} {'is' if ruled == 1 else 'are'} related {BY_RULE}"
     return [said]
+
+
+def _standing_out(facts: Facts, relation: Relation) -> str:
+    """Name the group of the rows whose rate of the target makes a relation certain."""
+    first, other = relation.columns
+    column = facts["columns"][other if first == facts["pairs"]["target"] else first]
+    labels = relation.standout.labels if relation.standout else ()
+    return f"{column['name']} = {group_name(column, labels)}"
 
 
 def _within(errors: Mapping[str, float], what: str, whole: int) -> str:

@@ -43,7 +43,7 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     assert code == NOT_TO_LEAVE and out.startswith("NOT APPROVED: ")  # though the account named no officer
     code, out, err = run_cli("approve", hand_off, "--key", key, "--yes", "--reason", "DPIA 2026-17")
     assert code == 0 and "you signed that the files of" in out.replace("\n", " "), err
-    said = f"on {datetime.now(UTC).date()}, in the words “DPIA 2026-17”, by "
+    said = f"on {datetime.now(UTC).date()}, by the signer's own word of the day, in the words “DPIA 2026-17”, by "
     checked = verify_hand_off(hand_off, officer_key=public)  # no officer approved the charge: that of all files counts
     assert checked.agreed.startswith(f"{said}the officer's key you named") and checked.faults == []
     code, out, _ = run_cli("verify", hand_off, "--officer-key", public)  # nobody signed who made it
@@ -51,7 +51,7 @@ def test_an_officer_signs_that_a_hand_off_may_leave_and_whoever_verifies_it_sees
     assert "vouches for it" not in out and "files may leave: officer: yes; maker: not proved; " in first_words(out)
     assert "they are the maker's needs the maker's signature, which is not here" in first_words(out)
     unnamed = first_words(run_cli("verify", hand_off)[1])  # anybody could have signed so
-    unproved = "who signed as an officer is not proved without --officer-key; open when signed: 20 of 20 answers blank"
+    unproved = "who signed as an officer is not proved without --officer-key; open when signed: of 20 answers 20 blank"
     assert f"files may leave: not known: {unproved}" in unnamed and "yes" not in unnamed
     agreed = json.loads(run_cli("verify", hand_off, "--json")[1])["may_leave"]
     assert agreed.startswith(f"{said}a key whose SHA-256 is") and agreed.endswith("with --officer-key")
@@ -180,8 +180,9 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
     assert code == 0 and "no officer signed it; exit code 0 is of the files alone" in first_words(out)
     assert run_cli("approve", folder, "--key", tmp_path / "run" / "dana.pem", "--yes")[0] == 0
     code, out, _ = run_cli("verify", folder, *keys[:2])
-    unknown = "; not known: who signed as an officer is not proved without --officer-key, so whether they may leave"
-    assert code == 0 and out.splitlines()[0].startswith("VERIFIED: files and privacy claim are whole")
+    unknown = "; who signed as an officer is not proved without --officer-key"
+    at_once = "VERIFIED, but whether they may leave is not known: files and privacy claim are whole"
+    assert code == 0 and out.splitlines()[0].startswith(at_once)
     assert out.splitlines()[0].endswith(unknown) and " yes" not in first_words(out)
     inside = "until then: inside, sent to nobody and not used; next: get the officer's key from the officer"
     assert " ".join(out.partition("beyond any check of files")[2].split()).partition(inside)[2].endswith("have signed")
@@ -198,6 +199,7 @@ def test_whoever_names_the_officer_s_key_is_told_by_the_exit_code_until_the_offi
         and "not proved to be one person; because an officer signed it, by the key that you named" in first_words(out)
         and " ".join(out.split()).endswith("next: send all files of the folder together, officer.sig among them")
     )
+    assert "as the manifest has them, beside manifest.json, manifest.sig, officer.sig" in " ".join(out.split())
     declared = out.partition("declared, and not checked")[2].partition("beyond any check")[0]
     assert " of 20 answers that the pages ask for: " in declared.partition("not declared: ")[2]
     assert "persons: the unit is not proved to be one person" in declared

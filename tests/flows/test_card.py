@@ -73,7 +73,7 @@ def test_the_sheet_says_what_the_account_spent_before_and_what_remains(site: Pat
     adds = "For whoever was in the data each time, what the releases tell adds up: odds on whether one record is there"
     assert adds in said and adds in text_of(site / "second" / "model-card.html")
     assert "If all of it is ever spent, odds on whether one record is there move by a factor of at most 149" in said
-    assert f"at most {in_words(of_all)} of cases" in said and "are reckoned by ε and δ alone" not in said
+    assert f"{in_words(of_all)} cases an even bet" in said and "are reckoned by ε and δ alone" not in said
     alone = text_of(site / "out" / "statement.html")
     assert "1 charge was made before:" in said and "made before:" not in alone
     assert "by all the account paid for" not in alone
@@ -174,7 +174,7 @@ def test_guesses_and_odds_are_those_of_gaussian_noise(site: Path) -> None:
     assert card["meaning"]["right_guesses"] == pytest.approx(norm.cdf(mu / 2), rel=1e-5)
     assert card["meaning"]["beyond"] == pytest.approx(norm.cdf(mu / 2 - 1 / mu), rel=1e-4)
     said = text_of(site / "out" / "statement.html")
-    assert "in at most 55.4 % of cases" in said and "factor of at most 2.72" in said
+    assert "55.4 % cases an even bet" in said and "factor of at most 2.72" in said
     assert "is won in at most 73.2 % of cases" in said and "a coin wins 50 %" in said
 
 

@@ -15,7 +15,7 @@ from dpmodels.hand_off.columns.check_groups import are_called, are_means
 from dpmodels.hand_off.columns.check_sums import add_up
 from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
-from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN
+from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN, Interval, apart_in_words
 from dpmodels.pages.figures.asked_for import NO_MEANS, OF_SHARES, asked_names, figures_together
 from dpmodels.pages.figures.group_means import farthest_in_rows, mean_figures
 from dpmodels.pages.figures.group_verdicts import grade_of, group_means
@@ -321,6 +321,11 @@ def test_a_picture_says_that_no_groups_differ_only_where_all_intervals_meet(
         "within": [one / 100 for one in within],
     }
     assert (ALIKE in figure.note) is (ALIKE in reasons)
+    assert (f"each mean by itself, not to compare: {said}" in figure.note) is bool(said and figure.grade != "bad")
+    certain = "2 differs from all other rows for certain, no two groups from each other"
+    assert (certain in note_of(rates, {}, "2")) is bool(
+        apart_in_words([Interval(mean, off) for mean, off in zip(released, within, strict=True)])
+    )
     ends = f"{min(within):g} to {max(within):g}" if min(within) < max(within) else f"{within[0]:g}"
     assert figure.note.startswith(f"within {ends}") and note_of(rates, {}).startswith(f"within {ends} points")
     pale = {at: reason for at, reason in enumerate(reasons) if reason}

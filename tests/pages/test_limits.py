@@ -76,8 +76,8 @@ def test_the_purpose_stands_above_the_limits_on_statement_and_sheet_and_an_offic
         },
         "moments": {"weekdays": ["visit"]},
     }
-    marks = "shares and quantiles of dose; means and totals of dose; rate of sick = true by age; weekdays of visit; "
-    marks += "means and totals of age, unless values thin out (become rarer"
+    marks = "– shares and quantiles of dose; – means and totals of dose; – rate of sick = true by age; – weekdays of "
+    marks += "visit; – means and totals of age, unless values thin out (become rarer"
     for purpose, declared in (("Shifts by weekday", "“Shifts by weekday”"), ("", "none is stated, so there is")):
         card["given"]["purpose"] = purpose
         for page in (render_statement(card), render_sheet(card)):
@@ -117,6 +117,7 @@ def test_a_sheet_says_in_one_place_which_means_hold_of_all_rows_and_by_group() -
     )
     assert f"{of_all} used: dose.Means by group, as report.html states them" in said
     assert "hold: age by ward; hold only if values thin out (become rarer" in said and "no other is known." in said
+    assert "so the first may hold where the second is to be used with care." in said
     assert "99 % quantiles of all rows: not to be used: age." in said
     assert "Use no mean" not in said and "Use no 99 %" not in said
     card["quality"].pop("marked")
@@ -223,7 +224,7 @@ def test_the_statement_names_all_that_a_report_says_rows_are_not_for() -> None:
     page = render_statement(card)
     said = text_of(page)
     unstated = "means by group that report.html does not state, or states pale"
-    assert f"what report.html lists as “Not for” besides: {'; '.join(clauses)}; {unstated}." in said
+    assert f"what report.html lists as “Not for” besides: – {'; – '.join([*clauses, unstated])}." in said
     numbered = page.partition("<ol>")[2].partition("</ol>")[0].count("<li>")
     assert f'--reason "YOUR WORDS: how the purpose was compared with limits 1 to {numbered}"' in said
     assert "“Not for” besides: named below." in text_of(render_sheet(card))

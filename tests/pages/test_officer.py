@@ -56,9 +56,7 @@ def test_a_statement_says_which_figure_to_quote_to_whom_and_why() -> None:
     card = facts()
     page = said(card)["statement.html"]
     assert page.count("To people, boards and authorities quote what a guess on a value becomes by these files (") == 1
-    assert (
-        "only if each person has one record, else a row of several): it follows from the price alone (ε and δ)" in page
-    )
+    assert "only with proof that nobody has more than one): it follows from the price alone (ε and δ)" in page
     assert "The smaller chances in small print below hold of this release alone, and are for experts." in page
     card["meaning"]["right_guesses"] = card["meaning"]["right_guesses_of_budget"]
     assert "are for experts" not in said(card)["statement.html"]
@@ -79,7 +77,7 @@ def test_limits_have_the_same_numbers_on_statement_and_data_sheet() -> None:
     card["quality"] |= {"marked": {"means": {"bad": {"dose": "not known"}}}, "not_for": ["weekdays of visit"]}
     pages = render_pages(card, json.loads((FOLDER / "report.json").read_text()))
     lists = [
-        re.findall(r"<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
+        re.findall(r"(?s)<li>(.*?)</li>", pages[name].partition("<ol>")[2].partition("</ol>")[0]) for name in PAGES[1:3]
     ]
     begins = [[re.sub("☐ ", "", one).partition(": ")[0].rstrip(";.") for one in some] for some in lists]
     assert begins[0] == begins[1] and [one[:3] for one in begins[0]] == [f"{number}. " for number in range(1, 7)]
@@ -211,7 +209,10 @@ def test_a_card_has_a_box_for_each_figure_that_a_purpose_may_need_beside_how_goo
     pages = said(card)
     table = pages["model-card.html"].partition("Which figures the purpose needs")[2].partition("How good it is")[0]
     assert "columnshares and quantilesmeans and totalsmeans by groupneeded" in table
-    assert "dose✓ 2 %~ 16 % if its values thin out✓ ward; ~ sex (if its values thin out)☐" in table
+    assert "dose✓ 2 %~ 16 % if its values thin out✓ by ward; ~ by sex (if its values thin out)☐" in table
+    assert "Ticked by: ________________" in table
+    card["quality"]["marked"] = MARKS | {"rate of sick = ill": {"care": {"ward": "3.1"}}}
+    assert "rate of sick = ill, within points" in said(card)["model-card.html"]
     assert "ward✗ not known––☐" in table and "Figure by figure: model-card.html" in pages["statement.html"]
     card["quality"].pop("marked")
     assert "Which figures the purpose needs" not in said(card)["model-card.html"]
@@ -242,7 +243,7 @@ def test_the_box_holds_what_columns_and_accounts_leave_open() -> None:
     box = box.partition("Ten questions")[0]
     assert "of 2 columns, 1 has no use that holds: act. Why is it handed over?" in box
     assert "tied by a rule or formula of the schema to act: visits: ask whether these are declared too" in box
-    assert "From whoever opened the account: who answers for its cap: no owner is named" in box
+    assert "From whoever opened the account:☐ who answers for its cap: no owner is named" in box
 
 
 def test_a_data_sheet_says_of_each_amount_without_a_mean_between_what_noise_leaves_it() -> None:

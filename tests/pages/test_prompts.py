@@ -46,6 +46,24 @@ def test_a_legal_basis_asks_for_what_it_needs(basis: str, asked: str) -> None:
     assert not asked or asked in text_of(render_statement(card)).partition("To obtain")[2].partition("Ten questions")[0]
 
 
+def test_an_adviser_and_children_are_asked_about_in_the_box() -> None:
+    card = facts()
+    card["given"] = {"minors": "None: all were 18 or older"}
+    card["hand_off"]["approved"] = None
+    assert not prompts(card)
+    card["given"] = {"minors": "Children insured with a parent are among them"}
+    card["hand_off"]["approved"] = {"officer": "C. Martin, DPO", "key": "a" * 64}
+    asked = [
+        "which safeguards hold for the children or others",
+        "who decides that the files leave, since the officer's",
+    ]
+    assert all(one in " ".join(prompts(card)) for one in asked)
+    card["given"] |= {"recipient_retention": "Until 2028-12-31", "release_retention": "2027-12-31"}
+    assert "may keep the rows until 2028-12-31, and the release they are drawn from" in prompts(card)[-1]
+    card["given"]["recipient_retention"] = "2027-12-31"
+    assert "may keep the rows" not in prompts(card)[-1]
+
+
 def test_words_of_a_schema_that_speak_against_a_declared_none_are_asked_about() -> None:
     schema, faults = parse("""
 name: loans

@@ -187,13 +187,17 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
     assert re.search(
         rf"one record is there is won in {both} Right answers of the best attacker, δ counted in; a coin", said
     )
-    share = r"at most [\d.]+ % of cases"
-    by_noise = f"By the noise that was drawn one on one is won in {share} by these files; in {share} by all the account"
-    assert re.search(rf"{by_noise} paid for\.", said)
+    noisy = r"[\d.]+ % cases an even bet on it is won by the very noise that was drawn, for experts on this release"
+    small = untagged(render_statement(with_earlier()).partition('id="guesses"')[2])
+    assert re.search(rf"{noisy} alone, by these files {noisy} alone, by all the account paid for", small)
+    assert "very noise" not in said
     assert re.search(r"On somebody with more records a bet is won in at most [\d.]+ % with 2, [\d.]+ % with", said)
     assert re.search(r"such as in column sick, becomes [\d.]+ % at most, but for 1 draw in [\d,]+ 85.9 % at", said)
-    only = " %, only if each person has one record, else a row of several)"
-    assert said.count("authorities quote") == 1 and only in said
+    worst = "(nearly any, the row of 10 records, until it is proved how many a person has; 45.1 % only with proof that"
+    assert said.count("authorities quote") == 1 and worst in said
+    assert "The same of somebody with 10 records nearly any" in said
+    least = "From about 4 records on nothing worth quoting is promised to a person: there a guess of 10 % may become 99"
+    assert least in said
     for steps, number in ((4, 2), (6, 3), (10, 5)):
         assert re.search(rf"with {number} records [\d.]+ % at most .* {steps}ε, and a larger δ", said)
     assert "by all the account" not in alone and "if its whole cap is spent" in alone
@@ -283,8 +287,10 @@ def test_each_field_that_is_open_by_its_form_is_to_be_obtained(name: str, words:
     card["given"] = {**DECLARED, name: words}
     ((who, line),) = [(who, what) for who, lack, what in open_of(card["given"]) if lack == state and asked in what]
     box = render_statement(card).partition("Ten questions")[0].replace("&#39;", "'")
-    of_person = box.partition(f"<li><strong>From {who}</strong>: ")[2].partition("</li>")[0]
-    assert line.partition("`")[0] in of_person.partition(f"{state}</strong>: ")[2].partition("<strong")[0]
+    of_person = box.partition(f"<li><strong>From {who}</strong>:")[2].partition("</ul>")[0]
+    assert any(line.partition("`")[0] in one for one in of_person.split(f"{state}</strong>: ")[1:])
+    ticks = of_person.split("<li>")[1:]
+    assert ticks and all(one.startswith("☐ ") and '<span class="day">' in one for one in ticks)
 
 
 def test_no_special_categories_need_no_condition_and_a_blank_field_is_no_answer() -> None:
@@ -375,12 +381,12 @@ def test_pages_for_recipients_say_which_bounds_are_the_data() -> None:
             "(no column is named by “the data itself: ages”) are said to be taken from the data: exact, unpro" in said
         )
     statement = render_statement(card)
-    assert "are said to be taken from the data" in answer(statement, 3) and "but for what bounds off" in statement
-    assert "but not against what bounds off real rows give away (answer 3)" in answer(statement, 1)
+    assert "are said to be taken from the data" in answer(statement, 3) and "but for what bounds read off" in statement
+    assert "but not against what bounds read off real rows give away (answer 3)" in answer(statement, 1)
     card["content"]["sources"] = ["the codebook"]
     assert "taken from the data" not in text_of(render_sheet(card)) + text_of(render_card(card))
     statement = render_statement(card)
-    assert "taken from the data" not in statement and "bounds off real rows give away" not in statement
+    assert "taken from the data" not in statement and "bounds read off real rows give away" not in statement
 
 
 def test_a_retention_without_a_date_is_to_be_obtained() -> None:
@@ -425,7 +431,10 @@ def test_sheet_and_card_say_of_presence_and_of_values_what_the_statement_does() 
     known = "somebody with one record who is known to be there"
     guess = f"guess of 10 % on a value of {known}, such as in column sick, becomes"
     assert bet in others[0] and f"{guess} one of 45.1 %" in others[0]
-    assert "one on one is won in at most 55.4 % of cases by these files" in statement and "is won in" not in others[1]
+    assert (
+        "55.4 % cases an even bet on it is won by the very noise that was drawn" in statement
+        and "is won in" not in others[1]
+    )
     assert f"{guess} 45.1 %" in statement and "a value of somebody with one record becomes" in others[1]
     tiles = re.findall(r"<dd>([\d.]+ %) <small>(?:are won )?at most", render_card(card))
     assert tiles == ["73.1 %", "23.2 %", "45.1 %"] and "at most, but for 1 draw in" in others[1]
@@ -482,7 +491,7 @@ def test_who_made_and_signed_it_is_the_operator_s_word_or_said_to_be_undeclared(
     assert "who made the files" in said and "a declared name is no signature" not in said
     nobody = "rests on the maker, whom nobody named."
     assert nobody in answer(render_statement(card), 8) and nobody.replace("rests", "rest") in said
-    asked = "From the maker: which key is theirs: whether the files are signed, and by which keys, nacre verify says"
+    asked = "From the maker:☐ which key is theirs: whether the files are signed, and by which keys, nacre verify says"
     assert asked in said
     card["given"]["signer"] = "A. Peeters"
     said = text_of(render_statement(card))
@@ -673,6 +682,7 @@ def test_a_statement_says_what_several_records_of_one_person_mean() -> None:
     assert "the most unusual record too, and not for a person with several" in said
     card["hand_off"]["unit"] = "user (patient, at most 3 rows)"
     assert "with 2 records" not in (said := text_of(render_statement(card))) and asked not in said
+    assert "nothing worth quoting" not in said
     assert "what a guess on a value becomes by these files (" in text_of(render_statement(card))
 
 

@@ -51,7 +51,7 @@ def test_one_group_whose_rate_stands_out_makes_a_relation_with_the_target_certai
     assert relation.released < relation.most
     said = "kept" if relation.is_kept else "stronger" if relation.is_stronger else "hidden"
     assert word == ("weaker" if relation.is_weakened else said)
-    ends = "(the target) in 1 of 1 (1 by the rate of one group, which no table of both shows)."
+    ends = "(the target) in 1 of 1 (by hotel = h0 alone, whose rate differs from that of all other rows for certain)."
     assert headline(facts).endswith(ends if word != "hidden" else "(the target) in 0 of 1.")
     found = uses(facts)
     assert found is not None and any(one.startswith(WEAKER) for one in found.care) == (word == "weaker")

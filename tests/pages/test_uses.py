@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmodels.contract.remarks import FIRST_ROWS, NOT_HANDED_OVER
-from dpmodels.pages.by_column import by_column
+from dpmodels.pages.by_column import by_column, marked
 from dpmodels.pages.figures.categories import EVERY_ROW, absent
 from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.rate_groups import counting
@@ -315,7 +315,7 @@ def test_what_a_percentage_is_of_is_said_of_every_figure_that_is_no_part_of_itse
     assert {name: (kind, said((words,)), of) for name, (kind, words, of) in cells.items()} == {
         "age": ("good", "2 %", ""),
         "bmi": ("good", "4 %", "of spread"),
-        "pay": ("care", "4 %", "of spread, if its values thin out"),
+        "pay": ("care", "4 %", "of spread, or 6\N{NO-BREAK SPACE}% at the farthest"),
         "gain": ("good", "3.6 %", "of 99 % quantile / 20"),
     }
 
@@ -352,6 +352,10 @@ def test_a_mean_is_known_no_better_than_values_that_noise_hides_leave_it() -> No
     )
     farther = "means and totals of days (within 1.5 %, and farther off if noise hides large values)"
     assert hidden is not None and farther in said(hidden.care)
+    far_off = uses(report({**days, "unseen": {"means": [2.6, 4.1], "far": True}}))
+    assert far_off is not None and "means and totals of days (only if values thin out" in said(far_off.care)
+    marks = marked(report({**days, "unseen": {"means": [2.6, 3.1]}}))["means, totals"]["care"]["days"]
+    assert marks == "1.5\N{NO-BREAK SPACE}% or 15\N{NO-BREAK SPACE}% at the farthest"
 
 
 def test_quantiles_of_a_column_that_is_mostly_zeros_are_said_of_its_other_values() -> None:

@@ -23,6 +23,11 @@ UNSTATED = "means by group that report.html does not state, or states pale"
 MEANS, QUANTILES, RATE = "means", "99 % quantiles", "rate of "
 """How headings of a report begin."""
 BY_GROUP = "means by group, as report.html states them and not as these rows give them"
+OTHER_LIMITS = (
+    "A mean by group holds where nothing speaks against it, such as an error beyond the mean itself, and one of all "
+    "rows is good within 5 % alone; so the first may hold where the second is to be used with care"
+)
+"""Why a mean of a group may hold where that of all rows does not."""
 MOST_LETTERS = 240
 """Letters of a clause for which a statement has room, names in it among them."""
 SHORT = {"by itself": "shares and quantiles"}
@@ -70,7 +75,7 @@ def _not_for(quality: Facts) -> list[str]:
         return []
     whole = [one if len(one) <= MOST_LETTERS else f"{one[: MOST_LETTERS - 1]}…" for one in clauses]
     unstated = [UNSTATED] if "group_means" in quality else []
-    return [NOT_FOR.format(clauses="; ".join([*whole, *unstated]))]
+    return [NOT_FOR.format(clauses=_in_lines([*whole, *unstated]))]
 
 
 def _marked(quality: Facts) -> list[str]:
@@ -86,7 +91,7 @@ def _marked(quality: Facts) -> list[str]:
     for title, names in _on_terms(quality).items():
         every.append(f"{heading(title)} of {_all(names)}, {terms[0]}")
         terms = terms[-1:]
-    return [MARKED.format(marks="; ".join(every))] if every else []
+    return [MARKED.format(marks=_in_lines(every))] if every else []
 
 
 def _on_terms(quality: Facts) -> dict[str, list[str]]:
@@ -96,6 +101,13 @@ def _on_terms(quality: Facts) -> dict[str, list[str]]:
         for title, marks in _marks(quality).items()
     }
     return {title: names for title, names in every.items() if names}
+
+
+def _in_lines(clauses: Sequence[str]) -> str:
+    """Put clauses into a line each, as a page shows them on a screen."""
+    if len(clauses) == 1:
+        return clauses[0]
+    return "".join(f"\n– {clause}{';' * (at < len(clauses))}" for at, clause in enumerate(clauses, 1))
 
 
 def heading(title: str) -> str:
@@ -162,7 +174,8 @@ def means_in_words(quality: Facts) -> list[tuple[str, str]]:
     if said:
         stated = quality.get("group_means", {})
         parts = [f"{words}: {listed([*map(cut, stated[terms])])}" for terms, words in TERMS.items() if terms in stated]
-        said.insert(1, (BY_GROUP, "; ".join([*parts, "no other is known" if parts else "none is known"])))
+        parts.append(f"no other is known. {OTHER_LIMITS}" if parts else "none is known")
+        said.insert(1, (BY_GROUP, "; ".join(parts)))
     return said
 
 

@@ -6,7 +6,7 @@ Nacre compares no words: it says how good each figure is, and a person which of 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpmodels.pages.asked.limits import TERMS, heading
+from dpmodels.pages.asked.limits import RATE, TERMS, heading
 from dpmodels.pages.card_words import cut
 from dpmodels.pages.figures.open_means import IF_THIN
 
@@ -14,6 +14,8 @@ SIGNS = {"good": "✓", "care": "~", "bad": "✗"}
 OPEN, PALE = "if values thin out", "in some groups"
 SIGN_OF_TERMS = {"hold": "✓", PALE: "~", OPEN: "~"}
 BY_GROUP = "means by group"
+IN_POINTS = ", within points"
+"""In what rates are judged; all else is a percentage, which says of what it is one."""
 NO_FIGURE = "–"
 MOST = 60
 """Columns of which the table has a line; of more the report has all."""
@@ -34,7 +36,7 @@ def figures_to_tick(facts: Mapping[str, Any]) -> Needed | None:
     named = [name for name in columns if any(name in kind for one in marks.values() for kind in one.values())]
     if not named:
         return None
-    titles = [heading(title) for title in marks] + [BY_GROUP] * bool(stated)
+    titles = [f"{heading(title)}{IN_POINTS * title.startswith(RATE)}" for title in marks] + [BY_GROUP] * bool(stated)
     lines = [
         (cut(name), [*(_cell(one, name) for one in marks.values()), *([_by_group(stated, name)] if stated else [])])
         for name in named[:MOST]
@@ -56,7 +58,7 @@ def _by_group(stated: Mapping[str, list[str]], name: str) -> str:
     A figure of which more is known than that it is stated stands without the words of its terms.
     """
     said = [
-        f"{SIGN_OF_TERMS[terms]} {cut(one.partition(' by ')[2])}{f' ({IF_THIN})' if terms == OPEN else ''}"
+        f"{SIGN_OF_TERMS[terms]} by {cut(one.partition(' by ')[2])}{f' ({IF_THIN})' if terms == OPEN else ''}"
         for terms in TERMS
         for one in stated.get(terms, ())
         if one.partition(" by ")[0] == name

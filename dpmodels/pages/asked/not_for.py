@@ -36,4 +36,5 @@ def _but_in(known: Known) -> str:
     hold = [one for pair, one in every.items() if one.is_certain or pair in known.likely]
     if not hold or len(hold) > MOST_HOLD or 2 * len(hold) >= len(every):
         return ""
-    return f" (not {replace(known, names_all=True).strongest(hold)})"
+    others = f"the {len(hold)} others are" if len(hold) > 1 else "the other one is"
+    return f" ({others} {replace(known, names_all=True).strongest(hold)})"

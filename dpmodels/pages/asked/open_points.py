@@ -145,6 +145,12 @@ def lines(given: Mapping[str, str]) -> list[Line]:
     return [_line(name, asked, given) for name, asked in ASKED.items()]
 
 
+def lack_in_words(line: Line) -> str:
+    """Write behind a title what its answer lacks; nothing behind one without an answer."""
+    reason = ", no reason" * (line.what.endswith(REASON_NEEDED))
+    return "" if line.state in ("", UNSTATED) else f" ({line.state[0].lower()}{line.state[1:]}{reason})"
+
+
 def open_of(given: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Write what is open, each behind who says it and what its answer lacks, by which they are sorted."""
     every = lines(given)

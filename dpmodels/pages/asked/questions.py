@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.pages.asked.adviser import ASKS_WHO_DECIDES, says_adviser
 from dpmodels.pages.asked.risk import risks, what_to_quote
-from dpmodels.pages.asked.several import notes_on_bets
+from dpmodels.pages.asked.several import notes_on_records
 from dpmodels.pages.asked.special import tied_in_words
 from dpmodels.pages.card_words import at_most, brief, cautions_of, cut, examples_of, there, words_of
 from dpmodels.pages.leaving import names_of, read_off_in_words
@@ -96,7 +96,7 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
         trusted = "each client's operator, who reads that client's records"
     if "trust" in hand_off:
         trusted += ", and whoever runs the aggregator, which read the exact sums of every client"
-    but = ", but not against what bounds off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
+    but = ", but not against what bounds read off real rows give away (answer 3)" if _read_off(facts["content"]) else ""
     one = words["one"] + "," * ("," in words["one"])
     text = f"{_capital(one)} is protected from everybody who gets these files, whatever else they know{but}."
     text += f" It is {words['of_persons']}." if words["of_persons"] else ""
@@ -106,8 +106,7 @@ def _protected(facts: Facts, words: Mapping[str, str]) -> Answer:
 
 
 def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Answer:
-    first = accounts[0] if accounts else {}
-    of_all = first.get("all") if first.get("charges") else None
+    first, of_all = accounts[0] if accounts else {}, of_all_paid(accounts)
     of_cap = first.get("of_cap")
     header = [AT_MOST, "by these files", *([THIS_ACCOUNT] if of_all else [])]
     if of_cap:
@@ -118,7 +117,12 @@ def _at_worst(facts: Facts, words: Mapping[str, Any], accounts: Accounts) -> Ans
     rows = (*header, "What it counts"), *risks(words, *sides)
     text = f"Somebody who knows all else, and sees these files, learns no more of {words['one']} than this table says. "
     text += what_to_quote(words)
-    return Answer("What could somebody learn at worst?", text, more, rows, notes_on_bets(facts, words, of_all))
+    return Answer("What could somebody learn at worst?", text, more, rows, notes_on_records(facts, words))
+
+
+def of_all_paid(accounts: Accounts) -> Mapping[str, Any] | None:
+    """Return the words of all that the heaviest account paid for; None where it paid for this alone."""
+    return accounts[0].get("all") if accounts and accounts[0].get("charges") else None
 
 
 def _unprotected(facts: Facts) -> Answer:
@@ -268,8 +272,12 @@ def _traced(facts: Facts, words: Mapping[str, str]) -> Answer:
         text = "No row is anybody's: rows are drawn from a model of noisy sums, and one that equals a real one by "
         text += f"chance proves nothing. That they are so drawn rests on {vouched_for_by(facts)}."
     text += " Whether the files are anonymous in law (GDPR, recital 26), the controller assesses: by answer 2, by what "
-    text += "recipients have and can do, by other releases and the whole cap (7), by bounds off real rows (3), and by "
-    text += "whether the maker is trusted (10). Persons with many records speak against it, and bounds off real rows."
+    text += (
+        "recipients have and can do, by other releases and the whole cap (7), by bounds read off real rows (3), and by "
+    )
+    text += (
+        "whether the maker is trusted (10). Against it speak persons with many records, and bounds read off real rows."
+    )
     dropped, reckoned = left_out_and_reckoned(facts)
     if content.get("left_out"):
         text += (

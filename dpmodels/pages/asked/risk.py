@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpmodels.pages.asked.several import RECORDS, guess_of_records, steps_of
+from dpmodels.pages.asked.several import TABLED, guess_of_records, steps_of
 from dpmodels.pages.card_words import NEARLY_ANY, at_most, by_factor
 
 QUOTE = (
@@ -13,6 +13,8 @@ QUOTE = (
 """Which figure to quote to whom, and why."""
 OF_NOISE = " The smaller chances in small print below hold of this release alone, and are for experts."
 DRAWS = "draws of the noise"
+BET = "an even bet on it is won by the very noise that was drawn, for experts on this release alone,"
+"""What is said of bets that are won more seldom than the price tells."""
 Words = Mapping[str, Any]
 
 
@@ -45,7 +47,10 @@ def what_to_quote(words: Words) -> str:
     """Say which figure to quote to whom and why: the largest, of several records where one is no person."""
     of_values, what = bool(words["factor_of_values"]), words["of_several"]
     figure = str(words["example_of_values" if of_values else "example"] or _NEARLY)
-    figure += f", only if each person has one {what}, else a row of several" if what else ""
+    if what:
+        worst = guess_of_records(words, TABLED[-1], of_values) or _NEARLY
+        figure = f"{worst}, the row of {TABLED[-1]} {what}s, until it is proved how many a person has; {figure} only "
+        figure += "with proof that nobody has more than one"
     is_smaller = bool(words["cases"] != words["guesses_of_budget"])
     return QUOTE.format(on="on a value " * of_values, figure=figure) + OF_NOISE * is_smaller
 
@@ -53,7 +58,7 @@ def what_to_quote(words: Words) -> str:
 def _of_several(what: str, sides: tuple[Words, ...], of_values: bool) -> list[tuple[str, ...]]:
     """Return a row for each number of records of one person: what becomes of a guess on what is true of them."""
     rows = list[tuple[str, ...]]()
-    for number in RECORDS:
+    for number in TABLED:
         after = [guess_of_records(one, number, of_values) for one in sides]
         figures = [at_most(one, "") if one else _NEARLY for one in after]
         steps = f"{steps_of(number, of_values)}ε, and a larger δ"
@@ -72,8 +77,11 @@ def _written(name: str, words: Words) -> str:
     return at_most(words[name], but) if words[name] else _NEARLY
 
 
-def chances(words: Words) -> list[tuple[str, str, str]]:
-    """Return small chances: each figure, of what it is a part, and what it counts; none of a promise without any."""
+def chances(words: Words, of_all: Words | None = None) -> list[tuple[str, str, str]]:
+    """Return small chances: each figure, of what it is a part, and what it counts; none of a promise without any.
+
+    ``of_all``: words of all that the account paid for.
+    """
     rows = [
         (words["beyond"], DRAWS, f"odds on {words['there']} rise by more than {words['factor']}"),
         (words["beyond_of_values"], DRAWS, f"odds on a value rise by more than {words['factor_of_values']}"),
@@ -84,6 +92,8 @@ def chances(words: Words) -> list[tuple[str, str, str]]:
             rows.append(
                 (f"{words['delta_of_values']} ((1 + e^ε)·δ)", "chance", "is added to it where values are asked")
             )
+    paid = [(words, "by these files"), *([(of_all, "by all the account paid for")] if of_all else [])]
+    rows += [(one["cases"], "cases", f"{BET} {by}") for one, by in paid if one["cases"] != one["guesses_of_budget"]]
     share = "of all together, not of one, would be given away on average, if each were with chance δ"
     rows.append((words["share"], "records", share))
     return [(_plain(figure), of_what, said) for figure, of_what, said in rows if figure]
@@ -91,4 +101,5 @@ def chances(words: Words) -> list[tuple[str, str, str]]:
 
 def _plain(chance: str) -> str:
     """Write a chance without what it is a part of."""
+    chance = chance.removeprefix("at most ").removesuffix(" of cases")
     return chance.replace(" of draws", "").replace(" draw", "").removesuffix(" records")

@@ -16,6 +16,10 @@ from dpmodels.pages.page import short_up
 Facts = Mapping[str, Any]
 RECORDS = (2, 3, 5)
 """Records of one person of which pages say what they mean."""
+TABLED = (*RECORDS, 10)
+"""Records of one person of which the table of a statement has a row."""
+NEARLY_SURE = 891.0
+"""Odds by which a guess of 10 % becomes 99 %: from here on nothing worth quoting is promised."""
 LARGEST_EXPONENT = 100.0
 """From here on odds have no limit that is worth a figure."""
 
@@ -29,6 +33,11 @@ def guess_of_records(words: Mapping[str, Any], records: int, of_values: bool) ->
     """Return what a guess of 10 % on somebody with so many records becomes at most; empty where nothing limits it."""
     steps = steps_of(records, of_values)
     return after_at_worst(math.exp(min(steps * float(words["epsilon"]), LARGEST_EXPONENT)))
+
+
+def records_without_promise(epsilon: float, of_values: bool) -> int:
+    """Return from how many records of one person on a guess of 10 % may become 99 % by epsilon alone."""
+    return max(2, math.ceil(math.log(NEARLY_SURE) / (steps_of(1, of_values) * epsilon)))
 
 
 def guesses_of_several(words: Mapping[str, Any], of_values: bool) -> str:
@@ -80,13 +89,16 @@ def several_records(facts: Facts) -> str:
     return f"{known} At worst a person has {', '.join(some[:-1])} and {some[-1]} ({grows}): answer 2."
 
 
-def notes_on_bets(facts: Facts, words: Mapping[str, Any], of_all: Mapping[str, Any] | None) -> str:
-    """Say how often bets on several records are won whatever the noise, and by the noise that was drawn one on one."""
+def notes_on_records(facts: Facts, words: Mapping[str, Any]) -> str:
+    """Say how often bets on several records are won, and from how many on nothing is promised; empty of persons."""
     several = bets_of_several(facts)
     notes = [f"On somebody with more records a bet is won in at most {several}."] if several else []
-    of_noise = [(words, "by these files"), *([(of_all, "by all the account paid for")] if of_all else [])]
-    rarer = [f"in {one['cases']} {by}" for one, by in of_noise if one["cases"] != one["guesses_of_budget"]]
-    notes += [f"By the noise that was drawn one on one is won {'; '.join(rarer)}."] if rarer else []
+    if what := words["of_several"]:
+        least = records_without_promise(float(words["epsilon"]), bool(words["factor_of_values"]))
+        notes.append(
+            f"From about {least:,} {what}s on nothing worth quoting is promised to a person: "
+            "there a guess of 10 % may become 99 %."
+        )
     return " ".join(notes)
 
 

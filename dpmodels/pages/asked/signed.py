@@ -15,9 +15,12 @@ MOST_NAMED = 3
 
 
 def not_for_columns(facts: Mapping[str, Any]) -> str:
-    """Name a few of the columns of which no use holds, and say how many more there are; empty without any."""
-    names = [cut(one) for one in without_use(facts)]
-    return listed(names, MOST_NAMED) if names else ""
+    """Name a few columns of which no use holds, count the others, and ask what they are for; empty without any."""
+    if not (names := [cut(one) for one in without_use(facts)]):
+        return ""
+    one = len(names) == 1
+    handed_over = "is handed over and has no use that holds" if one else "are handed over and have no use that holds"
+    return f"{listed(names, MOST_NAMED)} {handed_over}: does the purpose need {'it' if one else 'them'}?"
 
 
 def limits_left_out(facts: Mapping[str, Any], reason: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg, words
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.apart import Interval, apart_in_words, are_certain
+from dpmodels.pages.figures.grades import BAD
 from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of, sound_groups
 from dpmodels.pages.figures.mean_axis import (
     FINE,
@@ -44,6 +45,8 @@ MOST_DOUBTED = 3
 LOGARITHMIC_AXIS = "the axis is logarithmic"
 ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean is pale where no two groups differ, which is said already."""
+BY_ITSELF = "each mean by itself, not to compare: "
+"""For what means are good of groups that do not differ for certain."""
 FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows")
 
@@ -202,7 +205,8 @@ def note_of(groups: Sequence[Facts], column: Facts, on_terms: bool) -> str:
     note = f"within {least}" if least == most else f"within {least} to {most}"
     apart = apart_in_words(intervals_of(groups, on_terms))
     pale = pale_in_words([one["reason"] for one in groups if is_pale(one, on_terms)], len(groups))
-    return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, apart, pale]))
+    by_itself = BY_ITSELF * (bool(apart) and grade_of(groups, on_terms) != BAD)
+    return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, by_itself + apart, pale]))
 
 
 def called(labels: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmodels.pages.figures.named import has_first_rows
-from dpmodels.pages.figures.open_means import IF_THIN, THIN_OUT, error_on_terms, is_open
+from dpmodels.pages.figures.open_means import IF_THIN, THIN_OUT, error_on_terms, is_open, supposes_thinning_out
 from dpmodels.pages.glance import (
     Yardstick,
     error_of,
@@ -51,11 +51,13 @@ class PartOff:
     """Whether values were set to a discovered bound, so that it says what was left, and is to be used with care."""
     most: float = FAR
     """Beyond what it is of no use if it is known on terms alone."""
+    is_warned: bool = False
+    """Whether a report warns that it is within that only if values thin out, as it does of means by group too."""
 
     @property
     def is_on_terms(self) -> bool:
-        """Tell whether noise leaves it open, so that it is known only if values thin out."""
-        return self.farthest == math.inf and self.within < math.inf
+        """Tell whether it is known only if values thin out: noise leaves it open, or puts it beyond all use."""
+        return self.within < math.inf and (self.farthest == math.inf or (self.is_warned and self.farthest > FAR))
 
     @property
     def counted(self) -> float:
@@ -117,8 +119,17 @@ def in_words(error: PartOff) -> str:
 
 
 def terms(error: PartOff) -> str:
-    """Say on what terms that limit holds, where it holds on any."""
-    return f", {IF_THIN}" * (error.farthest > error.stated and error.counted <= MOST_RELATIVE)
+    """Say on what terms that limit holds, where noise leaves a figure open; else how far off it is at the farthest.
+
+    Whoever does not know that values thin out may use no figure with the first words, by which pages know it.
+    """
+    if error.farthest <= error.stated or error.counted > MOST_RELATIVE:
+        return ""
+    if error.is_on_terms:
+        return f", {IF_THIN}"
+    if error.farthest > MOST_RELATIVE:
+        return ", farther off if noise hides large values"
+    return f", or {percent_up(error.farthest, MOST_RELATIVE)} at the farthest"
 
 
 def bound_of_figures(errors: Sequence[PartOff], measure: str, above: float, most: float, is_one: bool) -> str:
@@ -150,8 +161,11 @@ def _part_off(column: Facts, figure: str) -> PartOff:
         within = NORMAL_95 * error / measure.size if measure.size else math.inf
         return PartOff(within, math.inf, measure.name, bool(column.get("discovered_bounds")), ON_TERMS_FAR[figure])
     within = NORMAL_95 * relative_error(column, figure)
-    farthest = max(within, _hidden(column, figure, measure))
-    return PartOff(within, farthest, measure.name, bool(column.get("discovered_bounds")))
+    farthest, is_warned = (
+        max(within, _hidden(column, figure, measure)),
+        figure == "mean" and supposes_thinning_out(column),
+    )
+    return PartOff(within, farthest, measure.name, bool(column.get("discovered_bounds")), FAR, is_warned)
 
 
 def _hidden(column: Facts, figure: str, measure: Yardstick) -> float:

@@ -64,7 +64,9 @@ def rate_figures(facts: Facts) -> Rates | None:
     drawn = list[Figure]()
     for one in clearest:
         column, is_ruled = columns[one["column"]], one["column"] in ruled
-        figure = _rate(column, one, (whole, max(end, _end(one))), is_ruled)
+        relation = every.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
+        apart = relation.standout.labels if relation and relation.standout else ()
+        figure = _rate(column, one, (whole, max(end, _end(one))), is_ruled, apart)
         drawn.append(replace(figure, grade=grade(parts[column["name"]], NEAR, MIDDLE)))
     return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
 
@@ -113,10 +115,13 @@ def _common_end(columns: Sequence[Facts], whole: float) -> float:
     return max((_end(one, whole) for one in columns if _bars_end(one) <= most), default=_end({"share": ()}, whole))
 
 
-def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: bool = False) -> Figure:
+def _rate(
+    column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: bool = False, standout: Sequence[str] = ()
+) -> Figure:
     """Draw the rate of the target in each group of a column, as released and in the synthetic rows.
 
-    ``is_ruled``: a rule relates the column and the target, so where there is no noise it fixes the rate.
+    ``is_ruled``: a rule relates the column and the target, so where there is no noise it fixes the rate;
+    ``standout``: the values of the group whose rate differs from that of all other rows for certain.
     """
     rates = {key: [one[at] for at in with_rows(rates)] if isinstance(one, list) else one for key, one in rates.items()}
     labels = [group_name(column, group) for group in rates["labels"]]
@@ -124,7 +129,7 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: boo
     fixed = [BY_A_RULE * (is_ruled and stddev == 0 and rate in (0, 1)) for rate, stddev in both]
     released = Shares("released", rates["released"], rates["stddev"])
     pale = why_pale(rates)
-    said = note_of(rates, pale)
+    said = note_of(rates, pale, group_name(column, standout) if standout else "")
     synthetic, doubled = Shares("synthetic", rates["synthetic"]), [DEVIATIONS * one for one in rates["stddev"]]
     named = [one + more for one, more in zip(brief(labels), fixed, strict=True)]
     drawn = bars(column["name"], said, named, released, synthetic, scale, [*pale])
@@ -136,11 +141,17 @@ def _rate(column: Facts, rates: Facts, scale: tuple[float, float], is_ruled: boo
     return replace(drawn, header=header, rows=lines, above=above, foot=joined_groups(column, rates["labels"]))
 
 
-def note_of(rates: Facts, pale: Mapping[int, str]) -> str:
-    """Say within what rates are, whether groups differ, and how many are pale, and why."""
+def note_of(rates: Facts, pale: Mapping[int, str], standout: str = "") -> str:
+    """Say within what rates are, whether groups differ, and how many are pale, and why.
+
+    ``standout``: the name of the group that differs from all other rows for certain, though no two groups may.
+    """
     figures = zip(rates["released"], rates["stddev"], strict=True)
     intervals = [Interval(rate, DEVIATIONS * stddev, at in pale) for at, (rate, stddev) in enumerate(figures)]
-    said = apart_in_words(intervals), pale_in_words([*pale.values()], len(intervals))
+    apart = apart_in_words(intervals)
+    if standout and apart:
+        apart = f"{standout} differs from all other rows for certain, no two groups from each other"
+    said = apart, pale_in_words([*pale.values()], len(intervals))
     return "; ".join(filter(None, [points_in_words([one.within for one in intervals]), *said]))
 
 
