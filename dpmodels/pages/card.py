@@ -24,6 +24,7 @@ from dpmodels.pages.asked.questions import (
 from dpmodels.pages.asked.risk import chances
 from dpmodels.pages.asked.several import beside_one_record, figures_of_several, several_records
 from dpmodels.pages.asked.special import is_named, tied_in_words, tied_to
+from dpmodels.pages.asked.weak import joined, listed, weaknesses
 from dpmodels.pages.by_column import NOT_FOR, ONLY_IF
 from dpmodels.pages.card_words import (
     MOST_WORDS,
@@ -38,7 +39,6 @@ from dpmodels.pages.glance import AS_A_RULE, SENTENCE, fits
 from dpmodels.pages.leaving import AT_MAKING, names_of, read_off_in_words, to_obtain, warnings
 from dpmodels.pages.notes import left_out_and_reckoned, not_handed_over
 from dpmodels.pages.page import coded, render_page, short
-from dpmodels.pages.weak import joined, listed, weaknesses
 from dpmodels.pages.words import look_in_words
 from dpmodels.plural import counted
 

@@ -7,10 +7,10 @@ from typing import Any
 from dpmodels.contract.remarks import NOT_HANDED_OVER
 from dpmodels.pages.advice import drowned_in_words, meaning_of, meanings_of
 from dpmodels.pages.asked.open_points import counts_of
+from dpmodels.pages.asked.weak import MOST_WARNED
 from dpmodels.pages.card import render_card, render_sheet, render_statement
 from dpmodels.pages.page import coded
 from dpmodels.pages.report import number_row, render
-from dpmodels.pages.weak import MOST_WARNED
 from dpmodels.report.terms import ROWS_ALONE
 from tests.hand_off.make_golden import GOLDEN
 

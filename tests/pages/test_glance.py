@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpmodels.pages.asked.weak import _avoided, _weak
 from dpmodels.pages.figures.categories import moved
 from dpmodels.pages.figures.ruled import EVERY_ROW
 from dpmodels.pages.glance import (
@@ -16,7 +17,6 @@ from dpmodels.pages.glance import (
 )
 from dpmodels.pages.page import led, short, ticked
 from dpmodels.pages.report import _charged
-from dpmodels.pages.weak import _avoided, _weak
 
 PRIVACY = {"spent_epsilon": 1.0, "delta": 1e-5, "unit": "record"}
 
