@@ -178,8 +178,7 @@ def reconciled(
     alike = {one: each for one, each in measured.items() if {*each.whole.groups.index} == {*index} and one in written}
     data = list(_data(alike, written, columns, index))
     products = list(dict.fromkeys(one for datum in data for one in datum.of if one))
-    ends = [reach_of_product(one, columns) for one in products]
-    unknowns = len(products) * len(index)
+    ends, unknowns = [reach_of_product(one, columns) for one in products], len(products) * len(index)
     decimals = decimals_of(columns[name])
     if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
         return _rounded(asked.whole, decimals)
