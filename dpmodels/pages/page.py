@@ -23,8 +23,6 @@ this layout with what it makes itself, and leaves others alone (tests/hand_off/t
 ROUNDED = 1e-9
 """Part of a figure that is no reason to round it up."""
 PERCENT = "\N{NO-BREAK SPACE}%"
-LEAD = re.compile(r"(?:tables of two columns|.+?)(?=,? (?:of|in|by|that|and how|depend)\b| \(|:(?!\d))")
-"""The first words of a sentence on what rows may be used for."""
 LINK_BESIDE = re.compile(r'<a href="(?!#)[^"]*">(.*?)</a>', re.DOTALL)
 """A link to another file of a hand-off."""
 BEHIND, WORDS, LONG_WORD = re.compile(r"(?<=[_./-])(?=[^_./-])"), re.compile(r"[\s_./-]"), 11
@@ -62,7 +60,7 @@ def _environment() -> Environment:
         "percent": percent,
         "short": short,
         "ticked": ticked,
-        "led": led,
+        "in_two": in_two,
         "sentence": sentence,
     }
     environment.filters |= {"parted": parted, "is_long": is_long, "whole_days": whole_days, "sentence": sentence}
@@ -122,10 +120,10 @@ def percent(share: float) -> str:
     return f"{points:.0f}" + PERCENT if abs(points) >= 99.95 else f"{points:.3g}" + PERCENT
 
 
-def led(text: str) -> Markup:
-    """Set what a sentence is about in bold: its first words, before it says of what, in which or by which."""
-    lead = LEAD.match(text)
-    return Markup("<strong>{}</strong>{}").format(lead[0], text[lead.end() :]) if lead else escape(text)
+def in_two(text: str) -> tuple[str, str]:
+    """Part what a sentence on uses is about from the names, or the reason, behind its first colon, if it has one."""
+    what, _, which = text.partition(": ")
+    return what, which
 
 
 def percent_up(share: float, most: float = 1.0) -> str:

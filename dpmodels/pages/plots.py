@@ -305,9 +305,12 @@ def _rounds(top: float) -> list[float]:
 
 
 def round_end(top: float) -> float:
-    """Return the first round share at which an axis may end that reaches to ``top``; at most all rows."""
-    first = _rounds(top)[0]
-    return min(math.ceil(top / first * (1 - ROUNDED)) * first, 1.0)
+    """Return the first round share at which an axis may end that reaches to ``top``, with a tick; at most all rows."""
+    end = top
+    for _ in range(2):  # so far an axis may have fewer ticks, farther apart
+        first = _rounds(end)[0]
+        end = min(math.ceil(top / first * (1 - ROUNDED)) * first, 1.0)
+    return end
 
 
 def _written(shares: Sequence[float]) -> list[tuple[float, str]]:

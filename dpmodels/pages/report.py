@@ -24,6 +24,7 @@ from dpmodels.pages.figures.named import farther
 from dpmodels.pages.figures.open_means import IF_THIN
 from dpmodels.pages.figures.rate_pictures import RATES
 from dpmodels.pages.figures.rates import without_outcome
+from dpmodels.pages.figures.strip import across, strip
 from dpmodels.pages.glance import (
     AS_A_RULE,
     cautions_of_whole,
@@ -42,7 +43,6 @@ from dpmodels.pages.maps import scatter
 from dpmodels.pages.multiples import TABLES, multiples, pairs_figure
 from dpmodels.pages.notes import not_handed_over, notes_of
 from dpmodels.pages.page import percent, render_page, short
-from dpmodels.pages.strip import across, strip
 from dpmodels.pages.tiles import tiles
 from dpmodels.pages.uses import uses
 from dpmodels.pages.words import MEANINGS, look_in_words, quantity_in_words

@@ -241,7 +241,7 @@ def _with_care(known: Known) -> Iterator[str]:
         yield SLOPES
     yield from models_that_see(known.report, known.dropped, known.named)
     if few := [name for name in with_few(known.report) if name not in known.dropped]:
-        yield f"rates in the pale groups, of few rows or known worst (some of {known.named(few)}): see their whiskers"
+        yield f"rates in the pale groups, of few rows or less sure (some of {known.named(few)}): see their whiskers"
     certain = known.certain()
     yield from (f"{sort}: {known.strongest(certain[sort])}" for sort in (BROAD, VAGUE) if certain[sort])
     if known.likely:

@@ -17,7 +17,8 @@ from dpmodels.methods.registry import create
 from dpmodels.pages.by_column import by_column
 from dpmodels.pages.figures.apart import NONE_APART, NOT_CERTAIN, Interval, apart_in_words
 from dpmodels.pages.figures.asked_for import NO_MEANS, OF_SHARES, asked_names, figures_together
-from dpmodels.pages.figures.group_means import farthest_in_rows, mean_figures
+from dpmodels.pages.figures.group_means import ROUGH, farthest_in_rows, mean_figures
+from dpmodels.pages.figures.group_means import note_of as note_of_means
 from dpmodels.pages.figures.group_verdicts import grade_of, group_means
 from dpmodels.pages.figures.open_means import DOUBTED
 from dpmodels.pages.figures.rate_groups import why_pale
@@ -133,8 +134,11 @@ def test_rates_and_means_of_the_target_are_cards_where_a_workload_names_it_and_s
     together = figures_together(named)
     assert together.asked is not None and together.rates is not None
     titles = [drawn.title for drawn in together.asked.cards]
-    rated = ["admitted = true, by floor", "admitted = true, by age", "age by admitted"]  # floor says nothing
-    assert titles[:5] == [*rated, "price by admitted", "admitted = true, by price"]
+    rated = ["admitted = true, by floor", "admitted = true, by age"]  # floor says nothing
+    assert titles[:4] == [*rated, "price by admitted", "price by persons"]
+    assert len(together.asked.grades) == len(asked)  # one for each pair, whatever else is known of it
+    others = [drawn.title for drawn in together.asked.others]
+    assert {"age by admitted", "admitted = true, by price"} <= {*others}
     assert list(together.asked.with_target) == ["floor", "age", "price"]
     further = [drawn.title for drawn in (*together.asked.rates, *together.rates.figures)]
     assert not {"floor", "age", "price"} & {*further}
@@ -367,6 +371,8 @@ def test_means_are_good_where_nothing_speaks_against_nearly_all(
         for share, reason, off in zip(shares, reasons, offs, strict=True)
     ]
     assert grade_of(groups, on_terms) == word
+    note = note_of_means(groups, {"name": "paid", "type": "number", "ordered": True}, on_terms)
+    assert (ROUGH in note) is (within > 0.2)  # a card says why it is to be used with care
     apart = [{**groups[0], "released": 3.0}, *groups[1:]]  # by which even a rough one is told from the others
     assert grade_of(apart, on_terms) == ("good" if within > 0.2 else word)
 

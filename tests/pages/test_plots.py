@@ -336,7 +336,7 @@ def test_a_rate_of_a_group_of_few_rows_is_pale() -> None:
     drawn = rate_figures(facts)
     assert drawn is not None and drawn.figures[0].svg.count('class="bar rest"') == 1
     assert "\N{RIGHTWARDS ARROW}" not in drawn.figures[0].svg  # the bar is not cut, nor is its whisker at 52 %
-    assert drawn.end == "60\N{NO-BREAK SPACE}%"
+    assert ">60\N{NO-BREAK SPACE}%</text>" in drawn.figures[0].svg
     assert drawn.figures[0].above == "Of i: it has less than 5 % of the rows."
     assert "1 of 3 pale: it has less than 5 % of the rows" in drawn.figures[0].note
     of_each["share"] = [0.5, 0.35, 0.15]
@@ -390,7 +390,7 @@ def test_many_groups_of_a_pair_stand_beneath_one_another_and_categories_that_wer
     assert [high for _, high in frames] == ["160", "160"] and figure.rows[0][0] == "f; a, b, c"
 
 
-def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_stretch_all_scales() -> None:
+def test_rates_are_sorted_by_how_clearly_they_differ_and_each_scale_ends_just_beyond_what_is_drawn() -> None:
     shares = {"labels": ["false", "true"], "values": 2, "ordered": False, "synthetic": [0.9, 0.1]}
     released = {"alike": [0.1, 0.1], "apart": [0.05, 0.2], "extreme": [0.09, 1.0], "hidden": [0.08, 0.12]}
     stddev = {"alike": 0.001, "apart": 0.005, "extreme": 0.2, "hidden": 0.05}
@@ -409,12 +409,43 @@ def test_rates_are_sorted_by_how_clearly_they_differ_and_one_outlier_does_not_st
     rates = {"target": 0, "class": "true", "columns": of_each}
     columns = [{"name": name, **shares} for name in ("died", *released)]
     drawn = rate_figures({"columns": columns, "rates": rates, "released_records": 10_000})
-    assert drawn is not None and drawn.end == "25\N{NO-BREAK SPACE}%"  # of the whisker at 21 %
+    assert drawn is not None
     assert [one.title for one in drawn.figures] == ["apart", "extreme", "hidden", "alike"]
     arrows = [str(one.svg).count("\N{RIGHTWARDS ARROW} 100") for one in drawn.figures]
     assert arrows == [0, 0, 0, 0]  # its own scale holds all that is
     ends = [re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", str(one.svg))[-1] for one in drawn.figures]
-    assert ends[1] == "100" and {ends[0], *ends[2:]} == {"25"}
+    assert ends == ["25", "100", "25", "15"]  # of whiskers at 21, 22 and 10.2 %, the last behind the rate of all rows
+
+
+def _rated(share: list[float], rates: list[float], stddev: list[float]) -> dict[str, Any]:
+    labels = [[name] for name in "ghi"[: len(share)]]
+    figures = {"share": share, "within": [2 * one for one in stddev], "released": rates, "stddev": stddev}
+    return {"column": 1, "labels": labels, **figures, "synthetic": rates}
+
+
+def _figure_of(one: dict[str, Any]) -> Any:
+    both = {"labels": ["false", "true"], "values": 2, "ordered": False, "synthetic": [0.9, 0.1]}
+    columns = [{"name": name, **both} for name in ("died", "ward")]
+    rates = {"target": 0, "class": "true", "columns": [one]}
+    drawn = rate_figures({"columns": columns, "rates": rates, "released_records": 10_000})
+    assert drawn is not None
+    return drawn.figures[0]
+
+
+def test_the_long_whisker_of_a_group_of_few_rows_does_not_stretch_a_scale() -> None:
+    svg = str(_figure_of(_rated([0.5, 0.498, 0.002], [0.09, 0.08, 0.11], [0.002, 0.002, 0.4])).svg)
+    assert re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", svg)[-1] == "15"
+    wide = str(_figure_of(_rated([0.6, 0.4], [0.55, 0.6], [0.002, 0.002])).svg)
+    assert re.findall(r">(\d+)\N{NO-BREAK SPACE}%</text>", wide)[-1] == "80"
+
+
+def test_a_card_of_rates_that_is_to_be_used_with_care_says_why() -> None:
+    good = _figure_of(_rated([0.5, 0.5], [0.05, 0.2], [0.005, 0.005]))
+    assert good.grade == "good" and "synthetic rates" not in good.note
+    care = _figure_of(_rated([0.5, 0.5], [0.05, 0.2], [0.005, 0.025]))
+    assert care.grade == "care" and care.note.replace("\N{NO-BREAK SPACE}", " ").endswith(
+        "synthetic rates are within 5 points, more than a quarter of the rate of all rows and of what groups differ by"
+    )
 
 
 def test_columns_with_long_lists_of_categories_are_drawn_behind_the_others() -> None:

@@ -654,7 +654,7 @@ def test_groups_that_no_rate_counts_are_named_on_the_data_sheet_and_weaker_pairs
     assert pale_groups({"columns": columns, "rates": rates}) == {"age": ["exactly 0 or null"]}
     card = facts(GOLDEN / NEWEST / "targeted")
     card["quality"]["pale"] = {"age": ["0 to 5", "null"]}
-    named = "which have few rows or are known worst (pale in the report): age (0 to 5; null)."
+    named = "which have few rows or are less sure (pale in the report): age (0 to 5; null)."
     assert named in text_of(render_sheet(card))
     listed = report["pairs"]["distances"]
     pair = " with ".join(report["columns"][place]["name"] for place in listed[0][:2])

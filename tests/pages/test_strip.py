@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from dpmodels.pages.figures.strip import across
 from dpmodels.pages.multiples import column_figure
 from dpmodels.pages.page import is_long, parted, whole_days
 from dpmodels.pages.plots import Shares, bars, histogram
 from dpmodels.pages.report import render
-from dpmodels.pages.strip import across
 from tests.hand_off.make_golden import GOLDEN
 
 

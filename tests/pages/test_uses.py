@@ -260,7 +260,7 @@ def test_rates_are_sorted_by_what_they_are_within_of_the_rate_of_all_rows() -> N
     assert table is not None
     kinds = {name: cells[-1][0].kind for name, cells in table.lines if cells[-1]}
     assert kinds == dict(b="good", e="good", f="care", c="care", h="bad", d="bad", g="bad")
-    pale = "rates in the pale groups, of few rows or known worst (some of e): see their whiskers"
+    pale = "rates in the pale groups, of few rows or less sure (some of e): see their whiskers"
     assert pale in said(sorted_rates.care)
     joint = {"records in a joint table that the workload asks for (a by b by c) departs from its pairs, at most": 1.0}
     tabled = uses({**report(*columns, distances=hidden), "rates": rates, "noise_stddev": joint})

@@ -23,7 +23,7 @@ from dpmodels.report.derived.possible import Rules
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import BEYOND, LARGER, Measured, Term, judged
-from dpmodels.report.groups.reconciled import MeanOfAll, errors_of_groups, reconciled, related
+from dpmodels.report.groups.reconciled import MeanOfAll, PartMean, errors_of_groups, reconciled, related
 from dpmodels.report.groups.wholes import agreeing, of_all_tables
 from tests.kit.reports import facts_of
 
@@ -180,6 +180,22 @@ def test_means_that_a_rule_orders_are_not_crossed() -> None:
     assert related("net", SCHEMA.columns, SCHEMA.rules)[:2] == ["net", "rate"]
     net = reconciled(measured, {}, SCHEMA.columns, INSIDE).groups["mean"]
     assert net.tolist() == pytest.approx([27.5, 20, 10], abs=0.01)
+
+
+def test_the_mean_of_several_groups_together_that_another_table_tells_better_moves_them_and_makes_them_surer() -> None:
+    rng, counts = np.random.default_rng(1), [600.0, 400.0, 800.0]
+    truth, both, off = np.array([20.0, 25.0, 30.0]), np.array([True, True, False]), list[Any]()
+    for _ in range(200):
+        term = _term([*(truth + rng.normal(0, 4, 3))], [4.0] * 3, counts)
+        measured = {"rate": Measured(term, [("", term)], is_dated=False)}
+        part = PartMean(both, 22 + rng.normal(0, 0.5), 0.5, 0.0)
+        groups = reconciled(measured, {}, SCHEMA.columns, INSIDE, [part]).groups
+        off.append((groups["mean"] - truth) / errors_of_groups(groups))
+        assert float(groups["mean"].iloc[:2] @ counts[:2]) / 1000 == pytest.approx(part.mean, abs=0.3)
+    assert np.std(off, axis=0) == pytest.approx(1, abs=0.15)
+    assert (errors_of_groups(groups) < [3.3, 3.5, 4.01]).all()
+    alone = reconciled(measured, {}, SCHEMA.columns, INSIDE).groups
+    assert errors_of_groups(alone) == pytest.approx(4.0)
 
 
 def test_a_multiple_of_a_measured_amount_tells_nothing_more_of_it() -> None:

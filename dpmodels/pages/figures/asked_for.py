@@ -45,9 +45,10 @@ class Asked:
     """What a schema asks for.
 
     Attributes:
-        cards: one figure for each pair and joint table of the workload, in its order; of a number with a column of
-            two classes both the rate and the mean; of a joint table that has its figures no pair.
-        others: further figures of the same pairs: a rate or a table beside means, and the pairs of a joint table.
+        cards: one figure for each pair and joint table of the workload, in its order; of a joint table that has its
+            figures no pair.
+        others: further figures of the same pairs: a mean beside the rate that was asked for, a rate or a table beside
+            means, and the pairs of a joint table.
         unanswered: the pairs that have no figure.
         rates: those of the target by the columns by which it differs most clearly.
         of_target: the target and its class; empty without one.
@@ -105,7 +106,7 @@ def figures_together(report: Facts) -> Together:
         of_class = {each: of_two.pop(each) for each in ((two[0], two[1]), (two[1], two[0])) if each in of_two}
         is_rate_first = (two[0], two[1]) in of_class and (bool(by_group) or (two[0], two[1]) in of_target)
         drawn = [*of_class.values(), *by_group] if is_rate_first else [*by_group, *of_class.values()]
-        at_once = 0 if at in of_joint else 2 if of_class and by_group else 1
+        at_once = 0 if at in of_joint else 1
         table = tables.pop((min(two), max(two)), None)
         if table and _has_mean(report, pair) and (by_group or not drawn):
             foot = OF_SHARES if by_group else NO_MEANS

@@ -12,7 +12,14 @@ from dpmodels.pages.drawing import WIDTH, Figure, box, fitted, number, path, svg
 from dpmodels.pages.figures.amounts import amount, error
 from dpmodels.pages.figures.apart import Interval, apart_in_words, are_certain
 from dpmodels.pages.figures.grades import BAD
-from dpmodels.pages.figures.group_verdicts import doubted_groups, grade_of, is_pale, reason_of, sound_groups
+from dpmodels.pages.figures.group_verdicts import (
+    doubted_groups,
+    grade_of,
+    is_pale,
+    reason_of,
+    rough_groups,
+    sound_groups,
+)
 from dpmodels.pages.figures.mean_axis import (
     FINE,
     Axis,
@@ -47,6 +54,8 @@ ALIKE = "its error exceeds what groups surely differ by"
 """Why a mean is pale where no two groups differ, which is said already."""
 BY_ITSELF = "each mean by itself, not to compare: "
 """For what means are good of groups that do not differ for certain."""
+ROUGH = "off by more than a fifth of itself and of what groups differ by"
+"""Why means that nothing else speaks against are to be used with care."""
 FIGURES = ("released", "within", "synthetic")
 HEADER = ("rows with", "mean, released", "within", "synthetic", "of these rows")
 
@@ -206,7 +215,9 @@ def note_of(groups: Sequence[Facts], column: Facts, on_terms: bool) -> str:
     apart = apart_in_words(intervals_of(groups, on_terms))
     pale = pale_in_words([one["reason"] for one in groups if is_pale(one, on_terms)], len(groups))
     by_itself = BY_ITSELF * (bool(apart) and grade_of(groups, on_terms) != BAD)
-    return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, by_itself + apart, pale]))
+    rough = [] if on_terms else [called(one["labels"]) for one in rough_groups(groups) if not is_pale(one, on_terms)]
+    far = [f"{ROUGH}: {listed(rough, MOST_DOUBTED)}"] if rough else []
+    return "; ".join(filter(None, [note + f", {IF_THIN}" * on_terms, by_itself + apart, pale, *far]))
 
 
 def called(labels: Sequence[str]) -> str:

@@ -71,14 +71,14 @@ def grade_of(groups: Sequence[Facts], on_terms: bool) -> str:
     sound = sound_groups(groups, on_terms)
     if not says_something(sound, groups):
         return BAD
-    return CARE if on_terms or len(sound) < 2 or doubted_groups(groups) or has_rough(groups) else GOOD
+    return CARE if on_terms or len(sound) < 2 or doubted_groups(groups) or rough_groups(groups) else GOOD
 
 
-def has_rough(groups: Sequence[Facts]) -> bool:
-    """Tell whether a mean is off by more than a fifth of itself, and of what the least and the largest differ by."""
+def rough_groups(groups: Sequence[Facts]) -> list[Facts]:
+    """Return those whose mean is off by more than a fifth of itself, and of what the means of all differ by."""
     known = [one for one in groups if one["released"] is not None]
     means = [one["released"] for one in known]
-    return any(one["within"] > FAR * max(abs(one["released"]), max(means) - min(means)) for one in known)
+    return [one for one in known if one["within"] > FAR * max(abs(one["released"]), max(means) - min(means))]
 
 
 def doubted_groups(groups: Sequence[Facts], on_terms: bool = False) -> list[Facts]:

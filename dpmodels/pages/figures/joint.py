@@ -41,7 +41,8 @@ LEAST_BESIDE, LEAST_CELL = 56.0, 40.0
 SHADES = 6
 """Steps of a color between the least and the largest figure."""
 FAR_OFF = "it is off by more than half of the rate of all rows, and of what groups differ by"
-"""Why a rate is pale."""
+ROUGH = "some off by more than a quarter of the rate of all rows, and of what groups differ by"
+"""Why a rate is pale, and why rates that are not are to be used with care."""
 DOT = " \N{MIDDLE DOT} "
 FIXED = "what stands without an error is so by a rule"
 """What is said of rates that are 0 or 1 without noise."""
@@ -160,13 +161,15 @@ def _rates(joint: Facts, columns: Mapping[str, Facts], sides: Sequence[Sequence[
     drawn = _grid(title, _described_rates(named), joint, columns, sides, [_rate_cell(one) for one in groups])
     sound = [one["within"] for one in groups if one["released"] is not None and not one["reason"]]
     judged = grade_of(groups, on_terms=False)
-    judged = CARE if judged == GOOD and max(sound) > NEAR * size else judged
+    is_rough = bool(sound) and max(sound) > NEAR * size
+    judged = CARE if judged == GOOD and is_rough else judged
     without = [one["labels"][0] for one in groups if one["within"] == 0]
     has_fixed = any(labels not in _fixed(joint, sides) for labels in without)
     ruled = _ruled(joint, sides, lambda rate: percent(rate) if rate else "0")
     joined = _joined(joint, columns, sides)
     foot = DOT.join([*ruled, *joined.values(), *([FIXED] if has_fixed else [])])
-    note, judged = _with_joined(_note(groups), judged, joined)
+    note = "; ".join([_note(groups), *[ROUGH] * is_rough])
+    note, judged = _with_joined(note, judged, joined)
     return Figure(title, note, drawn, lines.header, lines.rows, foot, above=lines.above, grade=judged)
 
 

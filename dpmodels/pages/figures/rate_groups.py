@@ -10,8 +10,9 @@ Facts = Mapping[str, Any]
 SMALL, REST = 0.05, 0.1
 """Part of the rows below which a group's rate does not count for its column, unless it is one of the two largest; and
 part of the rows whose groups may be left out together, since they are known worst."""
-FEW_ROWS, WORST = f"it has less than {100 * SMALL:.0f} % of the rows", "its rate is known worst"
-"""Why the rate of a group does not count."""
+FEW_ROWS = f"it has less than {100 * SMALL:.0f} % of the rows"
+WORST = f"it has at most {100 * REST:.0f} % of the rows, and a less sure rate than others"
+"""Why the rate of a group does not count: others that have fewer rows may be less sure still."""
 
 
 def counting(rates: Facts) -> list[int]:

@@ -5,7 +5,6 @@ Privacy: post-processing of a publishable report.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 from dpmodels.pages.drawing import Figure
@@ -20,6 +19,8 @@ from dpmodels.pages.figures.rates import (
     part_off,
     parts_of_rates,
     released_rate,
+    whole_rate,
+    why_not_good,
     with_rows,
 )
 from dpmodels.pages.figures.reasons import pale_in_words, with_reasons
@@ -29,10 +30,8 @@ from dpmodels.pages.page import percent, percent_up
 from dpmodels.pages.plots import DEVIATIONS, TWO, Shares, bars, round_end
 
 Facts = Mapping[str, Any]
-HALF = 0.5
-"""Rate beyond which the scale of rates ends at all rows."""
-OUTLIER = 3.0
-"""Times the median column's largest rate beyond which a column has a scale of its own."""
+LONG = 1.5
+"""Times that the whiskers of pale groups may go beyond all else that is drawn for an axis to reach to their ends."""
 RATES = 6
 """Columns whose rates are drawn at once."""
 BY_A_RULE = ", by a rule"
@@ -42,11 +41,10 @@ HEADER = ("rows with", "rate, released", TWO, "synthetic", "of all rows")
 
 @dataclass(frozen=True)
 class Rates:
-    """Whose rates are stated, these by each other column, drawn, the clearest first, and where most scales end."""
+    """Whose rates are stated, and these by each other column, drawn, the clearest first."""
 
     of: str
     figures: Sequence[Figure]
-    end: str
 
 
 def rate_figures(facts: Facts) -> Rates | None:
@@ -55,20 +53,20 @@ def rate_figures(facts: Facts) -> Rates | None:
     if not rates:
         return None
     columns, whole = facts["columns"], released_rate(rates)
-    end = _common_end(rates["columns"], whole)
     records, every = float(facts.get("released_records") or 0), relations(facts)
     related = {pair for pair, one in every.items() if one.by_rule and rates["target"] in pair}
     ruled = {place for pair in related for place in pair}
-    parts = parts_of_rates(facts, every, likely_relations(facts))[0]
+    parts, _, hidden = parts_of_rates(facts, every, likely_relations(facts))
     clearest = sorted(rates["columns"], key=lambda one: (one["column"] in ruled, *_clearness(one, records)))
     drawn = list[Figure]()
     for one in clearest:
         column, is_ruled = columns[one["column"]], one["column"] in ruled
         relation = every.get((min(one["column"], rates["target"]), max(one["column"], rates["target"])))
         apart = relation.standout.labels if relation and relation.standout else ()
-        figure = _rate(column, one, (whole, max(end, _end(one))), is_ruled, apart)
-        drawn.append(replace(figure, grade=grade(parts[column["name"]], NEAR, MIDDLE)))
-    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn, percent(end))
+        figure = _rate(column, one, (whole, _end(one, whole)), is_ruled, apart)
+        why = why_not_good(one, whole_rate(facts), column["name"] not in hidden)
+        drawn.append(_judged(figure, parts[column["name"]], why))
+    return Rates(f"{columns[rates['target']]['name']} = {rates['class']}", drawn)
 
 
 def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
@@ -82,37 +80,34 @@ def asked_rate_figures(facts: Facts) -> dict[tuple[int, int], Figure]:
             two = min(rates["target"], one["column"]), max(rates["target"], one["column"])
             drawn = _rate(columns[one["column"]], one, (line, _end(one, line)), two in ruled)
             is_seen = (relation := every.get(two)) is None or relation.is_seen or two in likely
-            figures[rates["target"], one["column"]] = replace(
-                drawn,
-                title=f"{name} = {rates['class']}, by {drawn.title}",
-                grade=grade(part_off(one, whole, is_seen), NEAR, MIDDLE),
-            )
+            drawn = replace(drawn, title=f"{name} = {rates['class']}, by {drawn.title}")
+            judged = _judged(drawn, part_off(one, whole, is_seen), why_not_good(one, whole, is_seen))
+            figures[rates["target"], one["column"]] = judged
     return figures
 
 
-def _end(rates: Facts, whole: float = 0.0) -> float:
-    """Return where the scale of rates by a column ends: no bar and no whisker goes further."""
-    bars_end, whiskers_end = max(_bars_end(rates), whole), 1e-9
-    for index in with_rows(rates):
-        whiskers_end = max(whiskers_end, rates["released"][index] + DEVIATIONS * rates["stddev"][index])
-    return 1.0 if bars_end > HALF else round_end(max(bars_end, whiskers_end))
+def _judged(figure: Figure, part: float, why: str) -> Figure:
+    """Grade rates by what they are off by, as a part of what there is, and say why they are not good."""
+    note = "; ".join(filter(None, [figure.note, why]))
+    return replace(figure, note=note, grade=grade(part, NEAR, MIDDLE))
 
 
-def _bars_end(rates: Facts) -> float:
-    """Return the largest rate by a column, of groups that have rows."""
-    return max((rates[key][index] for index in with_rows(rates) for key in ("released", "synthetic")), default=0.0)
+def _end(rates: Facts, whole: float) -> float:
+    """Return where the scale of rates by a column ends: no bar goes further, and no whisker but long pale ones.
+
+    ``whole``: the rate of all rows, which is drawn as well.
+    """
+    pale, places = why_pale(rates), with_rows(rates)
+    ends = {at: rates["released"][at] + DEVIATIONS * rates["stddev"][at] for at in places}
+    bars_end = (rates[key][at] for at in places for key in ("released", "synthetic"))
+    most = max(1e-9, whole, *bars_end, *(end for at, end in ends.items() if at not in pale))
+    return round_end(max(end for end in (most, *ends.values()) if end <= LONG * most))
 
 
 def _clearness(rates: Facts, records: float) -> tuple[float, float]:
     """Return what columns are sorted by: how probable their differences are by noise, then how large these are."""
     released = [rates["released"][index] for index in counting(rates)]
     return chance_of_rates(rates, records), min(released, default=0.0) - max(released, default=0.0)
-
-
-def _common_end(columns: Sequence[Facts], whole: float) -> float:
-    """Return where scales end: at the largest of a column, but for those that dwarf the others and go further."""
-    most = OUTLIER * median([_bars_end(one) for one in columns] or [0.0])
-    return max((_end(one, whole) for one in columns if _bars_end(one) <= most), default=_end({"share": ()}, whole))
 
 
 def _rate(

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmodels.pages.figures.rate_groups import counting
 from dpmodels.pages.figures.relations import Relation, likely_relations, relations
-from dpmodels.pages.page import percent
+from dpmodels.pages.page import percent, percent_up
 
 Facts = Mapping[str, Any]
 NEAR, MIDDLE = 0.25, 0.5
@@ -149,6 +149,17 @@ def part_off(rates: Facts, whole: float, is_seen: bool = True) -> float:
     """Return within what the rates by a column are, as a part of what there is of the class; ``whole``: in all rows."""
     least = 0.0 if is_seen else math.nextafter(NEAR, 1)
     return max(least, worst_rate(rates) / max(min(whole, 1 - whole), spread_of(rates), 1e-300))
+
+
+def why_not_good(rates: Facts, whole: float, is_seen: bool) -> str:
+    """Say why the rates by a column are not good; empty where they are. The arguments are those of ``part_off``."""
+    if not is_seen:
+        return "noise and chance may make all that groups differ by"
+    part = part_off(rates, whole)
+    limit = next((words for most, words in ((MIDDLE, "half"), (NEAR, "a quarter")) if part > most), "")
+    points = percent_up(worst_rate(rates))[:-1].strip()
+    off = f"synthetic rates are within {points} points, more than {limit} of the rate of all rows"
+    return f"{off} and of what groups differ by" if limit else ""
 
 
 def hidden_rates(report: Facts) -> set[str]:

@@ -25,9 +25,9 @@ from dpmodels.errors import Unsuitable
 from dpmodels.report.bins import group_labels
 from dpmodels.report.counts.noisy_tables import Counted
 from dpmodels.report.groups.cells import Inside, Way, ways_of
-from dpmodels.report.groups.means import DROWNED, Measured, Names, best_of, doubted, judged, means_of_groups
+from dpmodels.report.groups.means import DROWNED, Measured, Names, Term, best_of, doubted, judged, means_of_groups
 from dpmodels.report.groups.rates import noise_of_rate
-from dpmodels.report.groups.reconciled import ends_of_values, reconciled, related
+from dpmodels.report.groups.reconciled import PartMean, ends_of_values, errors_of_groups, reconciled, related
 from dpmodels.report.groups.stated import (
     LEAST,
     MOST_BY,
@@ -127,7 +127,12 @@ def _means(
         with suppress(Unsuitable):
             every[one] = _measured(counted, one, by)[0]
     inside = Inside.of(counted, by, merged)
-    term = reconciled(every, wholes_of(facts, every, counted.columns), counted.columns, inside)
+    parts, of_parts = _parts(counted, column, by, measured)
+    term = reconciled(every, wholes_of(facts, every, counted.columns), counted.columns, inside, parts)
+    term = term._replace(
+        least=min([term.least, *(one.least for one in of_parts)]),
+        most=max([term.most, *(one.most for one in of_parts)]),
+    )
     means = doubted(judged(term, measured.is_dated), facts, column, counted.columns)
     sides = [groups_drawn(counted, codec, cells, name, merged) for name in by]
     ends = ends_of_values(counted.columns, column)
@@ -140,6 +145,27 @@ def _means(
             labels = [sides[0].labels[first], sides[1].labels[second]]
             lines.append({"labels": labels, **figures_of_mean(mean, values[is_inside], in_all, ends)})
     return _stated(column, by, lines, len(of_groups)) | cut_at(lines, ends)
+
+
+def _parts(counted: Counted, column: str, by: Sequence[str], measured: Measured) -> tuple[list[PartMean], list[Term]]:
+    """Return the means of a column by each of two others, whose tables have finer ranges, and noise of their own.
+
+    They are those of categories that are counted alike in both tables.
+    """
+    parts, terms = list[PartMean](), list[Term]()
+    for level, name in enumerate(by) if not measured.is_dated else ():
+        with suppress(Unsuitable):
+            term = _measured(counted, column, [name])[0].whole
+            labels = np.array([str(key[level]) for key in measured.whole.groups.index])
+            errors, noise = errors_of_groups(term.groups), term.groups["noise"].to_numpy(dtype=np.float64)
+            common = np.sqrt(np.maximum(errors**2 - noise**2, 0.0))
+            figures = zip(term.groups.index, term.groups["mean"], errors, common, strict=True)
+            found = [
+                PartMean(labels == str(key), float(mean), float(off), float(one)) for key, mean, off, one in figures
+            ]
+            parts += [one for one in found if math.isfinite(one.mean) and math.isfinite(one.error)]
+            terms.append(term)
+    return parts, terms
 
 
 def _measured(counted: Counted, column: str, by: list[str]) -> tuple[Measured, dict[str, Whole]]:

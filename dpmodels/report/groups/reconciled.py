@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpmodels.arrays import Floats
+from dpmodels.arrays import Floats, Mask
 from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, Modelled, copy_of, helpers
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
@@ -113,6 +113,21 @@ class MeanOfAll(NamedTuple):
     is_exact: bool = False
 
 
+class PartMean(NamedTuple):
+    """The mean of several groups together, as another table tells it.
+
+    Attributes:
+        groups: which groups these are. Shape: [groups].
+        mean, error: what was measured, and its standard error.
+        common: the part of the error that is of where values lie.
+    """
+
+    groups: Mask
+    mean: float
+    error: float
+    common: float
+
+
 class _Datum(NamedTuple):
     """A measured mean by groups, its error and the part of that which is of where values lie. Shapes: [groups] each."""
 
@@ -144,6 +159,7 @@ def reconciled(
     wholes: Mapping[str, MeanOfAll],
     columns: Mapping[str, Any],
     inside: Inside,
+    parts: Sequence[PartMean] = (),
 ) -> Term:
     """Return the means of an amount by groups as they agree with those of others, and with the mean of all rows.
 
@@ -156,20 +172,20 @@ def reconciled(
         wholes: means of all rows by amount.
         columns: those of the schema.
         inside: which cells are in each group, and the rules of the rows.
+        parts: means of the amount in several groups together.
     """
     (name, asked), *_ = measured.items()
     index, written = asked.whole.groups.index, polynomials_of(columns)
     alike = {one: each for one, each in measured.items() if {*each.whole.groups.index} == {*index} and one in written}
     data = list(_data(alike, written, columns, index))
     products = list(dict.fromkeys(one for datum in data for one in datum.of if one))
-    ends = [reach_of_product(one, columns) for one in products]
-    unknowns = len(products) * len(index)
+    ends, unknowns = [reach_of_product(one, columns) for one in products], len(products) * len(index)
     decimals = decimals_of(columns[name])
     if name not in alike or not 0 < unknowns <= MOST_UNKNOWNS or not np.isfinite(ends).all():
         return _rounded(asked.whole, decimals)
     layout = _Layout(products, list(alike.values()), index)
     bounds = list(layout.bounds(ends, {one: written[one] for one in alike}, columns, index, inside))
-    sums = list(layout.measured(data, ends))
+    sums = [*layout.measured(data, ends), *layout.of_parts(parts, written[name], asked.whole.groups["mean"])]
     sums += [_Sum(row, least, 0.0) for row, least, most in bounds if math.isclose(least, most, abs_tol=ROUNDING)]
     known = _independent(wholes, {one: written[one] for one in alike}, columns)
     of_all = list(layout.of_all(data, known))
@@ -282,6 +298,22 @@ class _Layout:
             by_group = next((datum.mean for datum in data if datum.of == of), np.full(self.groups, mean))
             shares_off = np.nan_to_num(self.noise * (by_group - mean)) / self.records
             yield _Sum(row, mean - of.get((), 0.0), math.hypot(error, float(np.sqrt(shares_off @ shares_off))), error)
+
+    def of_parts(self, parts: Sequence[PartMean], of: Polynomial, means: "pd.Series[float]") -> Iterator[_Sum]:
+        """Yield the means of several groups together, as sums; how many rows each group has is off, too.
+
+        A group whose mean is not known may differ from the others by as much as any that is.
+        """
+        by_group = means.to_numpy(dtype=np.float64)
+        for groups, mean, error, common in parts:
+            rows = self.shares * groups
+            if not rows.sum() > 0:
+                continue
+            apart = np.abs(by_group - mean)
+            apart = np.where(np.isfinite(apart), apart, np.nanmax(apart, initial=0.0))
+            shares_off = self.noise * groups * apart / (self.records * rows.sum())
+            off = math.hypot(error, float(np.sqrt(np.nansum(shares_off**2))))
+            yield _Sum(rows @ self.rows(of) / rows.sum(), mean - of.get((), 0.0), off, common)
 
     def bounds(
         self,
