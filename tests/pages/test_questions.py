@@ -185,7 +185,9 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         "learns no more of one record than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
     assert re.search(
-        rf"one record is there is won in {both} Right answers of the best attacker, δ counted in; a coin", said
+        rf"one record is there is won in {both} Right answers of the best attacker by ε and δ alone, whatever the noise; "
+        "a coin",
+        said,
     )
     share = r"at most [\d.]+ % of cases"
     by_noise = f"By the noise that was drawn one on one is won in {share} by these files; in {share} by all the account"

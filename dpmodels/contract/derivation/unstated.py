@@ -25,8 +25,8 @@ BY_ANOTHER = (
     "`nacre means RUN {name} --by {by}` states it"
 )
 NO_MEAN_BY_GROUP = (
-    "{name} has no mean by group{but}, since {null} may be null: have it counted beside, as `{name}_counted: {{computed: "
-    "{name}, keep: drop, nullable: true, ...}}` (docs/columns-that-depend.md#a-column-for-figures-alone)"
+    "{name} has no mean by group{but}, since {null} may be null: have it counted beside, as `{name}_counted: "
+    "{{computed: {name}, keep: drop, nullable: true, ...}}` (docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 NOT_IN_REPORT = ", and a report does not"
 FIGURES_ALONE = (
