@@ -226,12 +226,12 @@ def _labelled(
     uncounted = _uncounted(name, limits, places[is_value], (least, most), column) if is_listed else ()
     kept = ~is_value | places.between(0, last)
     is_cut = _are_cut(limits, cells[low][is_value], cells[high][is_value])
-    left_out = tuple(bool((is_value & beyond).any()) for beyond in (places < 0, places > last))
+    left_out = [bool((is_value & beyond).any()) for beyond in (places < 0, places > last)]
     cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
     ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
     begins, stops = ([_written(one, column) for one in ends[end]] for end in ("low", "high"))
     written = [f"{one} to {other}" for one, other in zip(begins, stops, strict=True)]
-    bands = Bands(tuple(begins), stops[-1] if stops else "", is_cut, *left_out, uncounted)
+    bands = Bands(tuple(begins), stops[-1] if stops else "", is_cut, left_out[0], left_out[1], uncounted)
     cells[name] = cells[name].astype(object)
     for figure, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
         cells.loc[values, figure] = ranges[values].map(figures)
@@ -327,8 +327,8 @@ def with_shares(
         return cells
     asked = str(value).lower() if isinstance(value, bool) else str(value)
     if asked not in labels:
-        if is_boolean and (meant := str(TRUTH.get(asked.casefold())).lower()) in labels:
-            raise Unsuitable(f"{asked} of {column} is counted as {meant}: ask for --value {meant}")
+        if is_boolean and (truth := str(TRUTH.get(asked.casefold()))) in labels:
+            raise Unsuitable(f"{asked} of {column} is counted as {truth}: ask for --value {truth}")
         there = f"there are {', '.join(labels[:10])}{near(asked, labels)}"
         raise Unsuitable(f"the release does not count {asked} of {column} by itself; {there}")
     texts = cells[column].astype(object)
