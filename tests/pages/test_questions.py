@@ -185,8 +185,8 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         "learns no more of one record than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
     assert re.search(
-        rf"one record is there is won in {both} Right answers of the best attacker by ε and δ alone, whatever the "
-        "noise; a coin",
+        rf"one record is there is won in {both} Right answers of the best attacker by ε and δ alone; "
+        "a coin",
         said,
     )
     share = r"at most [\d.]+ % of cases"
