@@ -12,8 +12,9 @@ from dpmodels.accounting.events import (
     ThresholdEvent,
     leaves,
 )
-from dpmodels.accounting.meaning import factor_in_words
+from dpmodels.accounting.meaning import factor_in_words, guesses_of_budget, in_words, right_guesses
 from dpmodels.privacy import Adjacency, PrivacyBudget
+from dpmodels.releases.plan import Line
 
 
 def charge_in_words(event: Event, one: str = "record") -> str:
@@ -71,3 +72,16 @@ def hidden(budget: PrivacyBudget) -> str:
 def one_of(budget: PrivacyBudget) -> str:
     """Say in a word or two whose presence, or words, a budget hides."""
     return f"user ({budget.unit.user})" if budget.unit.user else budget.unit.kind
+
+
+def promised(line: Line) -> str:
+    """Say how often the best attacker is right, by the noise of a line and by epsilon and delta alone."""
+    epsilon, delta = line.budget.epsilon, line.budget.delta
+    by_noise, alone = in_words(right_guesses([line.event], epsilon, delta)), in_words(guesses_of_budget(epsilon, delta))
+    rarely = "delta is 0, so epsilon holds without exception"
+    if delta:
+        rarely = f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / delta:,.0f} (delta)"
+    return (
+        f"whoever sees this wins {by_noise} of even bets on one {one_of(line.budget)} at most by this noise, and 50 % "
+        f"by tossing a coin; by epsilon and delta alone, which the pages of a hand-off quote, {alone}; {rarely}"
+    )

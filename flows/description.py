@@ -36,7 +36,7 @@ from dpmodels.releases.plan import Line
 from dpmodels.releases.system import System
 from dpmodels.report.charged import Scores
 from dpmodels.report.terms import cautions
-from flows.charge_words import charge_in_words, hidden, one_of
+from flows.charge_words import charge_in_words, hidden, one_of, promised
 from flows.config import Charged
 from flows.kinds.prepared import Prepared
 from flows.planning import cautions_about, cautions_of, delta_over_rows, whole_budget
@@ -173,7 +173,8 @@ def describe(
         events, delta = [plan.event, line.event], plan.budget.delta
         both = spent_epsilon(events, plan.budget.delta_exact)
         right = in_words(right_guesses(events, float(both), delta))
-        facts["release and report"] = f"epsilon={both} together, delta={delta}; {right} of even bets are won at most"
+        bets = f"{right} of even bets are won at most by this noise"
+        facts["release and report"] = f"epsilon={both} together, delta={delta}; {bets}"
     facts |= _discovered([plan, *others])
     cap = whole_budget([plan, *others])
     facts |= _account(quote) if quote else _opens(contract.name, cap.epsilon_exact, cap.delta_exact)
@@ -244,7 +245,7 @@ def _discovered(lines: Sequence[Line]) -> dict[str, str]:
     charges = [
         f"epsilon={one.epsilon}, delta={one.delta}, charged to {one.account} before, {one.run}" for one in discoveries
     ]
-    whole = f"epsilon={total} together, delta={delta}; {right} of even bets are won at most"
+    whole = f"epsilon={total} together, delta={delta}; {right} of even bets are won at most by this noise"
     return {"schema discovered with": "\n".join(charges), "in all": f"{whole}. The hand-off states this price"}
 
 
@@ -341,22 +342,13 @@ def plain(text: str) -> str:
 
 def _priced(line: Line, noise: Mapping[str, float]) -> dict[str, str]:
     """Say what one line of a plan charges, as a target, as events, and as noise."""
-    budget, one = line.budget, one_of(line.budget)
-    right = in_words(right_guesses([line.event], budget.epsilon, budget.delta))
+    budget = line.budget
     facts = {
         "target": f"epsilon={budget.epsilon}, delta={budget.delta}",
-        "in words": f"whoever sees this wins {right} of even bets on one {one} at most, and 50 % by tossing a coin; "
-        f"{_rarely(line)}",
-        "charge": charge_in_words(priced(line.event, line.family), one),
+        "in words": promised(line),
+        "charge": charge_in_words(priced(line.event, line.family), one_of(budget)),
     }
     return facts | {f"{NOISE}{name}": "; ".join(_felt(name, noise)) for name in noise}
-
-
-def _rarely(line: Line) -> str:
-    """Say what delta adds."""
-    if not (delta := line.budget.delta):
-        return "delta is 0, so epsilon holds without exception"
-    return f"what is seen is e^epsilon times as likely at most as without it, plus 1 in {1 / delta:,.0f} (delta)"
 
 
 def _fits(line: Line) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dpmodels.errors import in_words
 from dpmodels.plural import counted
 from flows.config import SynthesizeConfig
 from flows.description import NOBODY_SIGNS, as_lines, describe_config, noise_of
+from flows.in_short import plan_in_short
 from flows.planning import MayOpen, beside, ledger_if_any
 from flows.rows_of_users import noise_by_max_rows
 from flows.settings import placed
@@ -64,10 +65,14 @@ class Planned:
             return self.text
         lines = [f"  {name:13} {shorten(line, LONGEST_LINE, placeholder=' …')}" for name, line in short]
         head = f"<nacre plan for {self.facts.get('data set')}: nothing is charged yet"
-        return "\n".join([head, *lines, f"  {'all':13} `print(plan)` has all {len(self.facts)} facts>"])
+        return "\n".join(
+            [head, *lines, f"  {'all':13} `print(plan)` has more, and `print(plan.text)` all {len(self.facts)} facts>"]
+        )
 
     def __str__(self) -> str:
-        return self.text
+        """Write what `nacre plan` prints without `--details`."""
+        short = plan_in_short(self.facts, "`nacre.synthesize`", whole="`.text` of the plan has them")
+        return "\n".join(as_lines(short))
 
     def _repr_html_(self) -> str:
         """Show in short what one decides by, and all facts in a part that is folded until it is asked for."""

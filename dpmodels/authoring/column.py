@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.bounds_left_out import unused, without_reversed
 from dpmodels.authoring.documents.fitted import bounds_of, in_cents, unfilled, values_of
-from dpmodels.authoring.documents.formulas import form_of, with_other_letter
+from dpmodels.authoring.documents.forms_of_keys import form_of, with_other_letter
 from dpmodels.authoring.documents.spans import is_open
 from dpmodels.authoring.facts import TODO, Facts
 from dpmodels.authoring.file_types import NUMBERS, TYPES, Keys, beside_given, inner_type, of_type
@@ -116,7 +116,10 @@ def _suggested(name: str, dtype: pa.DataType | None, keys: Keys, facts: Facts) -
         suggested = by_bounds(keys, facts.decimals, facts.unique, facts.description) or numbered or counted or suggested
     if facts.kind is None and not facts.from_person and facts.decimals is None:
         suggested = of_scale(name, keys, facts.description) or suggested
-    if facts.offered and (TODO in keys.values() if "formula" in facts.offered else is_open(keys)):
+    is_number = (
+        keys["type"] in NUMBERS and not facts.from_person
+    )  # typed in words, it may follow from others all the same
+    if facts.offered and (TODO in keys.values() or is_number if "formula" in facts.offered else is_open(keys)):
         suggested = Suggestion(_typed_as(facts.offered, dtype), OF_OTHERS if "formula" in facts.offered else OF_CLOCK)
     return suggested
 
@@ -156,6 +159,8 @@ def _finished(keys: Keys, remarks: list[str], facts: Facts, discover: bool) -> C
         keys = _left_to_discovery(keys)
         keys, more = _in_seconds(keys)
         remarks = [*remarks, *more]
+    if facts.zeros and keys["type"] in NUMBERS and keys.get("min") in (0, TODO, WORD):
+        keys = {**keys, "zero_inflated": True}
     keys, more = _with_zeros({**keys, "unique": True} if facts.unique and keys["type"] == "identifier" else keys)
     if keys["type"] == "identifier" and "keep" not in keys and (pattern := form_of(_form_words(facts))):
         remarks = [one for one in remarks if not (one.startswith(NOT_READ) and form_of(one))]

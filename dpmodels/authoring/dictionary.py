@@ -15,7 +15,7 @@ from dpmodels.authoring.documents.formulas import with_formulas
 from dpmodels.authoring.documents.intervals import INTERVAL, LABELED, RANGE, SIGNS, are_pieces, bare
 from dpmodels.authoring.documents.joint_rows import columns_of, place_of_names
 from dpmodels.authoring.documents.one_sided import limit_in
-from dpmodels.authoring.documents.phrases import with_phrases
+from dpmodels.authoring.documents.phrases import with_key, with_phrases
 from dpmodels.authoring.documents.rows_of_cells import LONGEST_CELL, UNREAD, cells_of, joined_rows
 from dpmodels.authoring.documents.value_lists import NO, YES, are_answers, cut, listed_in
 from dpmodels.authoring.documents.value_words import with_plain_values
@@ -154,7 +154,13 @@ def unread_headings(text: str, names: Collection[str] = ()) -> list[str]:
     """
     rows, meanings, _ = _rows(text, names)
     unread = (cell.strip() for cell, meaning in zip(rows[0], meanings, strict=True) if not meaning)
-    return [heading for heading in unread if heading and folded(heading) not in {*IGNORED, *SECOND}]
+    return [heading for heading in unread if heading and not _is_known(heading)]
+
+
+def _is_known(heading: str) -> bool:
+    """Tell whether a heading hides nothing: it has no use, or is of several that are read, as `values / range`."""
+    words = {*map(folded, re.split(r"[/,]|\s(?:or|oder|ou|o|of)\s", heading))}
+    return folded(heading) in {*IGNORED, *SECOND} or (len(words) > 1 and words <= {*MEANT})
 
 
 def has_headings(text: str) -> bool:
@@ -235,7 +241,7 @@ def _facts(row: dict[str, str], names: Collection[str], marks: Marks) -> Facts:
         facts += [Facts(resolution=word) if word in RESOLUTIONS else Facts(unread=(f"resolution {word}",))]
     unread = tuple(filter(None, row.get(UNREAD, "").split("\n")))
     facts += [Facts(description=row.get("description", ""), unsure=row.get("unsure", ""), unread=unread)]
-    return _with_clock(with_phrases(joined(facts)), row)
+    return _with_clock(with_key(with_phrases(joined(facts))), row)
 
 
 def _with_clock(facts: Facts, row: dict[str, str]) -> Facts:

@@ -50,7 +50,7 @@ def words_of(facts: Mapping[str, Any]) -> dict[str, Any]:
         "share": _share(content.get("counted"), hand_off),
         "guesses": of_budget,
         "guesses_of_budget": cases(of_budget),
-        "bet": f"an even bet on {there(hand_off)} is won in {cases(of_budget)}",
+        "bet": f"an even bet on {there(hand_off)} is won in {cases(of_budget)} by epsilon and delta alone",
         "counted": _counted(content.get("counted"), hand_off["unit"].startswith("user")),
     }
 

@@ -109,12 +109,14 @@ def show_forecast(ledger: Ledger, name: str, epsilon: float, delta: float, times
         print_json(facts)
         return fits
     why = amounts.composes(before.cap, before.spent_epsilon, before.remaining_epsilon)
+    noise = foreseen["noise_multiplier"]
     facts |= {
         "spent_before": amounts.spent(before.spent_epsilon),
         "spent_after": amounts.spent(foreseen["spent_after"]),
         "cap": amounts.written(foreseen["cap"]),
         "remaining_before": amounts.remaining(before.remaining_epsilon) + (f", in one release; {why}" if why else ""),
     }
+    facts |= {"noise_multiplier": facts.pop("noise_multiplier") if noise is None else f"{noise:.4g}"}
     print_facts("plan", {key: str(value) for key, value in facts.items()})
     return fits
 

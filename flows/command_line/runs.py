@@ -174,9 +174,9 @@ def _plan(
     """
     from flows.command_line.console import note
     from flows.command_line.show import show_plan
-    from flows.command_line.summary import plan_in_short
     from flows.description import describe_config
     from flows.figures import figures_of
+    from flows.in_short import plan_in_short
     from flows.planning import MayOpen
     from flows.start import check_places, preparation_of, refusal_of
 
@@ -323,8 +323,8 @@ def approve(
         raise InvalidArgument("reason", reason, REASON_OF_A_CHARGE)
     from flows.command_line.console import confirm
     from flows.command_line.show import show_approved
-    from flows.command_line.summary import shortened
     from flows.description import describe_run
+    from flows.in_short import shortened
     from tasks.run.accounts import officer_of, sign_run
     from tasks.run.signing import check_signing_key, passphrase_of
     from tasks.run.store import Run

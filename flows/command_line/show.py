@@ -117,10 +117,10 @@ def show_runs(runs: Sequence[Listed], as_json: bool) -> None:
     if as_json:  # `name` is what earlier versions called the run
         return print_json([{"run": one.name, **asdict(one)} for one in runs])
     table = Table()
-    for heading in ("run", "day", "data set", "method", "last stage", "state"):
+    for heading in ("run", "time (UTC)", "data set", "method", "last stage", "state"):
         table.add_column(heading, overflow="fold")
     for one in runs:
-        table.add_row(*map(escape, (one.name, one.day, one.data_set, one.method, one.stage, one.state)))
+        table.add_row(*map(escape, (one.name, f"{one.day} {one.time}", one.data_set, one.method, one.stage, one.state)))
     print_table(table)
     for one in runs:
         if one.why:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Listed:
 
     Attributes:
         why: of an unfinished run, why the work at it stopped; next: the command that goes on with it, or deletes it.
+        time: of the day, in UTC, at which its plan was written, by which runs of one day are told apart.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Listed:
     state: str
     why: str = ""
     next: str = ""
+    time: str = ""
 
 
 def list_runs(home: Path, ledger_url: str | None = None) -> Iterator[Listed]:
@@ -121,14 +123,15 @@ def is_out_lost(run: Run) -> bool:
 
 def listed(run: Run) -> Listed:
     """Say what a run is about, and what is left to do."""
-    day = f"{datetime.fromtimestamp((run.control / 'plan.json').stat().st_mtime, UTC):%Y-%m-%d}"
+    began = datetime.fromtimestamp((run.control / "plan.json").stat().st_mtime, UTC)
+    day, time = f"{began:%Y-%m-%d}", f"{began:%H:%M}"
     try:
         plan = run.plan
         data_set = plan.contract.name if run.settings.federation else plan.whole.name
-        return Listed(run.name, day, data_set, plan.method, run.reached, *_state(run))
+        return replace(Listed(run.name, day, data_set, plan.method, run.reached, *_state(run)), time=time)
     except (NacreError, ValueError, OSError) as fault:  # of another version, or damaged
         why = str(fault) if isinstance(fault, NacreError) else ""
-        return Listed(run.name, day, "", "", run.reached, "cannot be read", why)
+        return Listed(run.name, day, "", "", run.reached, "cannot be read", why, time=time)
 
 
 def sort_unfinished(home: Path, ledger_url: str | None = None) -> tuple[list[Run], dict[str, str]]:

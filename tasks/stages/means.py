@@ -33,7 +33,7 @@ from dpmodels.report.groups.wholes import wholes_of
 from tasks.run.ready import check_new_file
 from tasks.run.store import Run
 from tasks.run.table_file import check_ending, write_table
-from tasks.stages.bands import BANDS, NOTES, VALUE, said_of
+from tasks.stages.bands import BANDS, NOTES, VALUE, said_of, with_uncounted
 from tasks.stages.counted_names import as_asked, counted_names
 from tasks.stages.csv_forms import form_to_write, write_form
 from tasks.stages.listed import in_order, with_values
@@ -139,7 +139,7 @@ def _by_groups(
         inside = Inside.of(counted, names, merged)
         measured = measured._replace(whole=reconciled(every, wholes, counted.columns, inside))
     groups = doubted(judged(measured.whole, measured.is_dated), _facts_of(run), column, counted.columns)
-    groups, apart = judged_as_rates(groups) if VALUE in cells.attrs and len(names) == 1 else (groups, [])
+    groups, of_rates = judged_as_rates(groups) if VALUE in cells.attrs and len(names) == 1 else (groups, [])
     groups = with_totals(groups, measured.whole.groups["off"]) if total else groups
     mean = Names.of(column, [*names, column]).mean
     made = _beside(cells.dropna(subset=mean), groups, names or [OF_ALL])
@@ -147,8 +147,10 @@ def _by_groups(
     made.columns = [*as_asked(map(str, made), in_place).values()]
     called = as_asked(cells.attrs.get(BANDS, ()), in_place)
     bands = {called[name]: each for name, each in cells.attrs.get(BANDS, {}).items()}
+    if len(names) == 1 and (name := asked[0]) in bands:
+        made = with_uncounted(made, name, [apart(f"{name}_{end}", [name]) for end in ("low", "high")], bands[name])
     made.attrs = said_of({**cells.attrs, BANDS: bands}, column)
-    notes = apart if ranges is None else [*apart, JOINED.format(grouped(asked[0], EACH))]
+    notes = of_rates if ranges is None else [*of_rates, JOINED.format(grouped(asked[0], EACH))]
     return _noted(made, [*notes, *(notes_of_totals(_facts_of(run)) if total else ())])
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpmodels.clock import WRITTEN, clock_of, counted_time, has_seconds, time_of_day
+from dpmodels.codec.text_values import TRUTH
 from dpmodels.errors import Unsuitable, near
 from dpmodels.groups_in_words import EACH, EDGES, grouped
 from dpmodels.plural import OF_CATEGORIES
@@ -151,7 +152,7 @@ def joined(
     """Join the cells of columns to ranges or groups of categories: counts add up, and their errors by their squares.
 
     A cell belongs to the range in which its middle lies; what lies in none is left out, and nulls stay by themselves.
-    An edge between the cells that gets none is refused; a multiple of a width that gets none is left out.
+    Bands between edges that get none are named, and refused where none gets one; of a width they are left out.
     Bounds are those of the cells that were joined, so they say what is really counted. ``names`` are the columns whose
     cells stay apart from each other, and ``sums`` the names of what adds up, the last of which is a standard error;
     ``contracted`` are the columns of the schema, which say of what times of day are counted in. ``attrs`` of the result
@@ -221,38 +222,39 @@ def _labelled(
     last = len(limits) - 2
     places = pd.Series(limits.searchsorted(middle.fillna(least), side="right") - 1, cells.index)
     places = places.mask(middle == limits.iloc[-1], last)
-    if hasattr(edges, "__len__"):
-        _check_counted(name, limits, places[is_value], (least, most), column)
+    is_listed = hasattr(edges, "__len__")
+    uncounted = _uncounted(name, limits, places[is_value], (least, most), column) if is_listed else ()
     kept = ~is_value | places.between(0, last)
     is_cut = _are_cut(limits, cells[low][is_value], cells[high][is_value])
-    left_out = tuple(bool((is_value & beyond).any()) for beyond in (places < 0, places > last))
+    left_out = [bool((is_value & beyond).any()) for beyond in (places < 0, places > last)]
     cells, ranges, values = cells[kept].copy(), places[kept], is_value[kept]
     ends = cells[values].groupby(ranges[values]).agg(low=(low, "min"), high=(high, "max"))
     begins, stops = ([_written(one, column) for one in ends[end]] for end in ("low", "high"))
     written = [f"{one} to {other}" for one, other in zip(begins, stops, strict=True)]
-    bands = Bands(tuple(begins), stops[-1] if stops else "", is_cut, *left_out)
+    bands = Bands(tuple(begins), stops[-1] if stops else "", is_cut, left_out[0], left_out[1], uncounted)
     cells[name] = cells[name].astype(object)
     for figure, figures in ((low, ends["low"]), (high, ends["high"]), (name, pd.Series(written, ends.index))):
         cells.loc[values, figure] = ranges[values].map(figures)
     return cells, bands
 
 
-def _check_counted(
+def _uncounted(
     name: str, limits: "pd.Series[Any]", places: "pd.Series[Any]", ends: tuple[Any, Any], column: Any
-) -> None:
-    """Refuse a range between the least and the most value in which no cell has its middle; ``places`` has its range.
+) -> tuple[tuple[Any, Any, str], ...]:
+    """Return the ranges between the least and the most value in which no cell has its middle; ``places`` has its range.
 
     Raises:
-        Unsuitable: there is such a range.
+        Unsuitable: no range has one.
     """
-    for place in range(len(limits) - 1):
-        start, end = limits.iloc[place], limits.iloc[place + 1]
-        if not (places == place).any() and start < ends[1] and end > ends[0]:
-            between = f"from {_written(start, column)} to {_written(end, column)}"
-            counted = f"`nacre marginals RUN {shlex.quote(name)}` has the ranges that are counted"
-            raise Unsuitable(
-                f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}"
-            )
+    every = [(limits.iloc[place], limits.iloc[place + 1]) for place in range(len(limits) - 1)]
+    there = [place for place, (start, end) in enumerate(every) if start < ends[1] and end > ends[0]]
+    empty = [every[place] for place in there if not (places == place).any()]
+    said = [f"{_written(start, column)} to {_written(end, column)}" for start, end in empty]
+    if empty and len(empty) == len(there):
+        counted = f"`nacre marginals RUN {shlex.quote(name)}` has the ranges that are counted"
+        between = f"from {', '.join(said)}"
+        raise Unsuitable(f"the release counts no range of {name} whose middle lies {between}: make it wider; {counted}")
+    return tuple((*one, words) for one, words in zip(empty, said, strict=True))
 
 
 def _are_cut(limits: "pd.Series[Any]", lows: "pd.Series[Any]", highs: "pd.Series[Any]") -> bool:
@@ -325,6 +327,8 @@ def with_shares(
         return cells
     asked = str(value).lower() if isinstance(value, bool) else str(value)
     if asked not in labels:
+        if is_boolean and (truth := str(TRUTH.get(asked.casefold()))) in labels:
+            raise Unsuitable(f"{asked} of {column} is counted as {truth}: ask for --value {truth}")
         there = f"there are {', '.join(labels[:10])}{near(asked, labels)}"
         raise Unsuitable(f"the release does not count {asked} of {column} by itself; {there}")
     texts = cells[column].astype(object)

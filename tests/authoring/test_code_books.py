@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+import nacre
 from dpmodels.authoring.documents.joint_rows import columns_of
 from dpmodels.authoring.draft import PublicFacts, draft
 
@@ -162,3 +163,38 @@ def test_numbers_of_descriptions_tell_how_bounds_are_written(tmp_path: Path) -> 
     _, columns = drafted(tmp_path, "b.csv", book, "preis,kwh,grund")
     assert columns["grund"]["values"] == ["Umzug", "Preis", "Service", "sonstiges"] and columns["grund"]["nullable"]
     assert (columns["preis"]["max"], columns["kwh"]["max"]) == (25000, 25000)
+
+
+STAYS = """| Spalte | Typ | Werte / Wertebereich | Bemerkung |
+|---|---|---|---|
+| NR | | A + 7 Ziffern, eindeutig | Schlüssel, keine Auswertung |
+| TAGE | ganze Zahl | ganze Tage, 1 bis 180 | |
+| INT_TAGE | ganze Zahl | ganze Tage, 0 bis 60 | meist 0; nie mehr als TAGE |
+| WARTE | ganze Zahl | ganze Tage, 0 bis 60 | höchstens TAGE |
+| BIS | Datum | 02.01.2024 bis 30.06.2026 | Aufnahmedatum + Tage |
+| MAT | Betrag | EUR, 0 bis 30.000,00 | schief |
+| PERS | Betrag | EUR, 0 bis 100.000,00 | schief |
+| GES | Betrag | EUR, 0 bis 130.000,00 | MAT + PERS |
+| WIEDER | | J = ja; N = nein | Wiederaufnahme binnen 30 Tagen |
+"""
+
+
+def test_a_code_book_with_types_says_what_one_without_does(tmp_path: Path) -> None:
+    book = tmp_path / "stays.md"
+    book.write_text(STAYS)
+    drafted = _draft_of(tmp_path, book)
+    columns = yaml.safe_load(drafted)["columns"]
+    assert columns["GES"] == {"type": "derived", "formula": "MAT + PERS", "round": 2, "confirm": "TODO"}
+    assert columns["NR"] == {"type": "identifier", "unique": True, "confirm": "TODO"}
+    assert 'keep: "pattern:X[0-9]{7}"' in drafted
+    assert columns["INT_TAGE"]["zero_inflated"] is True and "confirm" not in columns["WIEDER"]
+    assert "read as descriptions alone" not in drafted
+    for clause in ("nie mehr als TAGE", "höchstens TAGE", "Aufnahmedatum + Tage"):
+        assert f"not read as a rule: `{clause}`" in drafted
+    book.write_text(STAYS.replace("Werte / Wertebereich", "Werte / Sonstiges"))
+    assert "read as descriptions alone in stays.md: `Werte / Sonstiges`" in _draft_of(tmp_path, book)
+
+
+def _draft_of(folder: Path, book: Path) -> str:
+    (folder / "stays.csv").write_text("NR;TAGE;INT_TAGE;WARTE;BIS;MAT;PERS;GES;WIEDER\n")
+    return nacre.draft_schema(folder / "stays.csv", name="stays", document=book)

@@ -213,3 +213,24 @@ def test_a_multiple_of_a_counted_amount_has_a_mean_and_nothing_is_said_of_it() -
     counted = "  net_counted: {type: number, min: 1, max: 729, round: 2, computed: net, keep: drop}\n"
     assert any(one.startswith("of net and tax a report states no mean") for one in before_a_charge(make(text)))
     assert not any("a report states no mean" in one for one in before_a_charge(make(text + counted)))
+
+
+def test_a_sum_of_which_one_term_may_be_null_is_said_to_have_no_mean_by_group_before_a_charge() -> None:
+    text = (
+        "name: x\nWORKLOADcolumns:\n  ward: {type: categorical, values: [u, v]}\n  sick: {type: boolean}\n"
+        "  drugs: {type: number, min: 0, max: 9, round: 2, nullable: true}\n  pay: {type: number, min: 0, max: 9}\n"
+        "  cost: {type: derived, formula: drugs + pay, round: 2}\n"
+    )
+
+    def said(schema: str) -> list[str]:
+        return [one for one in before_a_charge(make(schema)) if "no mean by group" in one]
+
+    (plain,) = said(text.replace("WORKLOAD", ""))
+    assert plain.startswith("cost has no mean by group, since drugs may be null: have it counted beside, as `cost_coun")
+    assert plain.endswith("(docs/columns-that-depend.md#a-column-for-figures-alone)")
+    assert said(text.replace("WORKLOAD", "target: sick\n"))[0].startswith("cost has no mean by group but by sick, ")
+    joint = text.replace("WORKLOAD", "workload: [{columns: [ward, drugs, pay], joint: true}]\n")
+    assert said(joint)[0].startswith("cost has no mean by group but by ward, since")
+    counted = "  cost_counted: {type: number, min: 0, max: 18, computed: cost, keep: drop, nullable: true}\n"
+    assert not said(text.replace("WORKLOAD", "") + counted)
+    assert not said(text.replace("WORKLOAD", "").replace(", nullable: true", ""))

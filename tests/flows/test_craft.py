@@ -102,6 +102,7 @@ def test_the_runs_of_a_home_are_listed_on_one_line_each(done, tmp_path):
     code, out, err = run_cli("runs", "--home", folder / "home")
     assert code == 0, err
     assert [line for line in out.splitlines() if run in line and "nacre" in line and "handed over" in line]
+    assert "time (UTC)" in out and re.search(rf"{run}.*\d{{4}}-\d\d-\d\d \d\d:\d\d .*clinic", out)
     (one,) = json.loads(run_cli("runs", "--home", folder / "home", "--json")[1])
     assert (one["name"], one["data_set"], one["method"]) == (run, "clinic", "nacre")
     assert (one["stage"], one["state"]) == ("validate", "handed over") and len(one["day"]) == 10

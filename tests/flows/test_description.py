@@ -20,7 +20,6 @@ from dpmodels.methods.parts.pair_noise import ABOUT, SMALL_CLASS
 from dpmodels.methods.registry import create
 from dpmodels.privacy import Adjacency, PrivacyBudget, PrivacyUnit
 from flows.charge_words import charge_in_words, hidden
-from flows.command_line.summary import plan_in_short, shortened
 from flows.config import SynthesizeConfig
 from flows.description import (
     IN_95_OF_100,
@@ -35,6 +34,7 @@ from flows.description import (
     describe_run,
     plain,
 )
+from flows.in_short import plan_in_short, shortened
 from flows.kinds.tables import prepare
 from flows.planning import delta_over_rows
 from flows.settings import placed

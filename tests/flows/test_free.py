@@ -523,11 +523,17 @@ def test_ranges_of_a_number_are_joined_to_those_of_the_caller(home):
         ({"age": "0-18"}, "age is given no edges"),
         ({"age": -5}, "or a width above 0"),
         ({"ward": [0, 1]}, "column ward has no numbers or dates to join"),
-        ({"age": [edges[0], edges[0] + 0.01, 150]}, r"no range of age whose middle lies from .* to .*\.01: make"),
+        ({"age": [edges[0], edges[0] + 0.01]}, r"no range of age whose middle lies from .* to .*\.01: make"),
         ({"age": ["a", "b"]}, "the edges of age must be numbers"),
     ):
         with refused(Unsuitable, says):
             nacre.means(name, "smoker", by=by, home=home)
+    narrow = nacre.means(name, "smoker", by={"age": [edges[0], edges[0] + 0.01, 150]}, home=home)
+    (empty,) = narrow.index[narrow.reason == "no counted range has its middle in it"]
+    assert len(narrow) == 2 and narrow["mean"].isna().tolist() == [place == empty for place in range(2)]
+    assert any("no counted range has its middle in the bands of age" in note for note in narrow.attrs["notes"])
+    with refused(Unsuitable, "J of smoker is counted as true: ask for `value` true"):
+        nacre.means(name, "smoker", by="ward", value="J", home=home)
 
 
 @only("nacre")

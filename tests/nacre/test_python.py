@@ -227,8 +227,11 @@ def test_a_plan_opens_no_data_and_says_what_would_be_charged(tmp_path):
     planned = nacre.plan(make_schema(), 1, 1e-5, report_epsilon=0.1, home="home")
     assert planned.accepted is None and not list(tmp_path.iterdir())
     assert "method" in planned.text and "noise_multiplier=" in planned.text and "report: charge" in planned.text
-    assert "noise_multiplier=" not in repr(planned) and "`print(plan)` has all" in repr(planned)
-    assert str(planned) == planned.text and "noise_multiplier=" in str(planned) and " …" not in str(planned)
+    assert "noise_multiplier=" not in repr(planned) and "`print(plan.text)` all" in repr(planned)
+    assert "noise_multiplier=" not in str(planned) and " …" not in str(planned)
+    assert "in words: whoever sees this wins" in str(planned)
+    assert "next: `nacre.synthesize` with the same options charges this, once" in str(planned)
+    assert re.search(r"more: \d+ lines: `.text` of the plan has them$", str(planned))
     named = dict(line.split(maxsplit=1) for line in repr(planned).splitlines()[1:])
     assert named["measures"] == "5 of 6 columns; target sick"
     assert "of 10,000 rows: any column by sick: shares ±" in repr(planned)

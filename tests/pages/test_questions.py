@@ -185,7 +185,9 @@ def test_what_all_releases_tell_of_a_value_stands_beside_what_these_files_do() -
         "learns no more of one record than this table says. " in said and f"For whoever knows all else, {heads}" in said
     )
     assert re.search(
-        rf"one record is there is won in {both} Right answers of the best attacker, δ counted in; a coin", said
+        rf"one record is there is won in {both} Right answers of the best attacker by ε and δ alone; "
+        "a coin",
+        said,
     )
     noisy = r"[\d.]+ % cases an even bet on it is won by the very noise that was drawn, for experts on this release"
     small = untagged(render_statement(with_earlier()).partition('id="guesses"')[2])

@@ -185,6 +185,27 @@ def test_the_mean_of_a_product_follows_from_the_counts_of_its_columns_together(
     assert counted_mean(column, SCHEMA.columns, facts["columns"], (true, 1e-4), [true]) == {}  # its rounding is more
 
 
+def test_the_mean_of_a_sum_of_which_a_term_has_nulls_follows_from_the_counts_of_both() -> None:
+    schema, _ = parse("""
+name: costs
+columns:
+  drugs: {type: integer, min: 0, max: 9, nullable: true}
+  pay: {type: integer, min: 0, max: 19}
+  cost: {type: derived, formula: drugs + pay}
+""")
+    assert isinstance(schema, Schema)
+    pay = np.random.default_rng(3).integers(0, 20, ROWS)
+    table = {"drugs": pa.array(pay // 2, mask=pay > 15), "pay": pa.array(pay)}
+    rows = Codec(schema).encode(pa.table(table | {"cost": pa.array(pay // 2 + pay, mask=pay > 15)}))
+    told = facts_of(create("nacre", {}, {}), rows, rows, schema)
+    (cost,) = told["derived"]
+    apart = sum(one["mean"]["estimate"] for one in told["columns"])
+    true = float((pay // 2 + pay)[pay <= 15].mean())
+    assert apart - true > 1.5 and cost["mean"]["estimate"] == pytest.approx(true, abs=0.6)
+    assert abs(cost["mean"]["estimate"] - true) < 3 * cost["mean"]["expected_error"] < 3
+    assert not known_means(schema.derived["cost"], told["columns"])
+
+
 def test_of_what_values_within_a_group_decide_no_error_is_stated(derived: dict[str, Any]) -> None:
     assert derived["between"][IN_GROUPS] > MOST_IN_GROUPS  # the difference of two columns that are nearly one
     for name in ("between", "each", "all", "week"):

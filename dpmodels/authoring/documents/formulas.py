@@ -1,7 +1,7 @@
-"""What a description says a column is of others, and the form of its keys, where words alone say so.
+"""What a description says a column is of others, where words alone say so.
 
 `montant × taux / 100` is a formula where all names in it are columns of the table; a name that one column alone begins
-with is taken for that column. `B and seven digits` is the form of a key. Both are offered, for a person to confirm.
+with is taken for that column. It is offered, for a person to confirm.
 """
 
 import re
@@ -52,38 +52,6 @@ SHARE_OF = re.compile(
 )
 """A part in percent of what is named behind it, as `19 % of NETTO`."""
 SEVERAL = 2  # operands of a formula
-COUNTS = {
-    1: "one|ein|eine|einer|un|une|una",
-    2: "two|zwei|deux|dos",
-    3: "three|drei|trois|tres",
-    4: "four|vier|quatre|cuatro",
-    5: "five|fünf|cinq|cinco",
-    6: "six|sechs|seis",
-    7: "seven|sieben|sept|siete",
-    8: "eight|acht|huit|ocho",
-    9: "nine|neun|neuf|nueve",
-    10: "ten|zehn|dix|diez",
-    11: "eleven|elf|onze|once",
-    12: "twelve|zwölf|douze|doce",
-}
-NUMBER_OF = {word: count for count, words in COUNTS.items() for word in words.split("|")}
-FORM = re.compile(
-    rf"(?P<letters>[A-Z]{{1,6}}[-_]?)\s*(?:and|then|plus|followed by|et|puis|suivie? d[e']|und|dann|y|\+|,)\s*"
-    rf"(?P<count>\d{{1,2}}|(?i:{'|'.join(NUMBER_OF)}))\s+(?i:digits?|chiffres?|ziffern?|dígitos?|cifras?|numbers?)"
-)
-
-
-def form_of(words: str) -> str:
-    """Return the pattern of keys whose form words say, such as `B and seven digits`; an empty text where none does."""
-    if (match := FORM.search(words)) is None:
-        return ""
-    count = int(match["count"]) if match["count"].isdecimal() else NUMBER_OF[match["count"].casefold()]
-    return f"{match['letters']}[0-9]{{{count}}}" if count else ""
-
-
-def with_other_letter(pattern: str) -> str:
-    """Return a pattern of keys with another first letter, so that none that is made is a documented one."""
-    return ("Z" if pattern.startswith("X") else "X") + pattern[1:]
 
 
 def with_formulas(columns: Columns) -> Columns:

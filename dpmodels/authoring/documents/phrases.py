@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from dpmodels.authoring.documents.compared import BEFORE
+from dpmodels.authoring.documents.forms_of_keys import is_form
 from dpmodels.authoring.documents.intervals import RANGE, SIGNS, bare
 from dpmodels.authoring.documents.one_sided import limit_in
 from dpmodels.authoring.documents.worded_days import with_plain_days
@@ -66,6 +67,11 @@ PHRASES = {
         "(?:rounded )?(?:in|to) (?:full |whole |round )?hundreds|(?:full|whole|round) hundreds",
         "(?:in|auf) (?:(?:vollen?|ganzen?) )?hundertern?(?: gerundet)?|(?:volle|ganze) hunderter",
     ),
+    "zeros": (
+        "(?:mostly|usually|often|mainly) (?:0|zeros?)|many (?:zeros?|are (?:0|zero))",
+        "(?:meist(?:ens)?|oft|häufig|überwiegend|größtenteils) 0|viele nullen",
+        "(?:le plus souvent|souvent|surtout) 0|(?:a menudo|casi siempre) 0|(?:meestal|vaak) 0",
+    ),
     "unique": (
         "no two (?:are )?(?:alike|the same)",
         rf"(?:is |ist )?(?:unique|eindeutig|uniek|único|única)(?: (?:for each|per|je|pro) (?:{ROW}))?",
@@ -104,6 +110,14 @@ NOT_GIVEN = re.compile(
     r"do not (?:share|publish|release|hand over)"
 )
 """What says that a column is to be left out, and takes nothing back of what it is."""
+OF_LIMIT = re.compile(
+    r"(?:(?:never|no|not) (?:more|less|fewer|longer|earlier|later|before|after)(?: than)?|at (?:most|least)|"
+    r"(?:nie(?:mals)?|nicht) (?:mehr|weniger|länger|kürzer|früher|später|vor|nach)(?: als)?|höchstens|mindestens|"
+    r"jamais (?:plus|moins) (?:de|que)|au (?:plus|moins)|nunca (?:más|menos) (?:de|que)|nooit (?:meer|minder) dan)\s+"
+    r"(?:the |der |die |das |le |la |el |de |het )?(?P<name>[^\W\d]\w*)",
+    re.IGNORECASE,
+)
+"""A column that another one never exceeds, or is never below, as `never more than STAY`."""
 CONDITIONAL = re.compile(r"(if|when|where|wenn|falls|bei)\b")
 NEVER = ("nullable", False)  # a heading says that no value is missing
 WITHOUT_DECIMALS = ("integer", "boolean", "date", "moment", "category", "text", "identifier")
@@ -119,6 +133,17 @@ def with_phrases(facts: Facts) -> Facts:
     new = {name for name in attributes if getattr(facts, name) in (None, False) and (name, facts.nullable) != NEVER}
     new -= {"decimals", "money"} if facts.kind in WITHOUT_DECIMALS else set()
     return replace(facts, **{name: attributes[name] for name in new})
+
+
+def with_key(facts: Facts) -> Facts:
+    """Take for unique what one phrase says the form of and another that it is, as `A and seven digits, unique`.
+
+    Whatever else is said of keys, such as what they are not for, takes neither back.
+    """
+    phrases = [phrase.strip() for phrase in END.split(facts.description)]
+    is_key = facts.kind in (None, "text", "identifier") and not (facts.low or facts.high or facts.values)
+    is_unique = any(("unique", True) in _attributes_of(phrase.casefold()) for phrase in phrases)
+    return replace(facts, unique=True) if is_key and is_unique and any(map(is_form, phrases)) else facts
 
 
 def says(phrase: str) -> bool:
@@ -156,7 +181,7 @@ def _is_apart(before: str, phrase: str) -> bool:
     """Tell whether a phrase takes nothing back: it has bounds, says when a value is missing, or that none is."""
     is_reason = CONDITIONAL.match(phrase) and "nullable" in dict(_attributes_of(before))
     plain = bare(phrase)
-    aside = NEVER_EMPTY.fullmatch(phrase) or NOT_GIVEN.fullmatch(phrase)
+    aside = NEVER_EMPTY.fullmatch(phrase) or NOT_GIVEN.fullmatch(phrase) or OF_LIMIT.fullmatch(phrase)
     return bool(is_reason or aside or RANGE.fullmatch(plain) or SIGNS.fullmatch(plain) or limit_in(plain))
 
 

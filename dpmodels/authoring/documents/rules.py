@@ -6,7 +6,7 @@ like a rule and is not read is named.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from dpmodels.authoring.documents.compared import BEFORE
-from dpmodels.authoring.documents.phrases import EMPTY, SEPARATE
+from dpmodels.authoring.documents.phrases import EMPTY, OF_LIMIT, SEPARATE
 from dpmodels.authoring.documents.states import SHORT, Keys, State, States, yes_of
 from dpmodels.authoring.facts import TODO
 from dpmodels.authoring.file_types import NUMBERS
@@ -62,6 +62,8 @@ LOOKS_LIKE_ONE = re.compile(
     r"^(?:half|a third|a quarter|twice|double|la moitié|die hälfte|la mitad) (?:of|de|der|des|du)\b",
     re.IGNORECASE,
 )
+OF_SUM = re.compile(r"(?P<first>[^\W\d]\w*)\s+[-+*×−/]\s+(?P<second>[^\W\d]\w*)")
+"""Two columns, or what they are called, of which another one is reckoned."""
 MOST_CLAUSES = 100
 """Clauses of a description that are read."""
 OPEN = {"min": TODO, "max": TODO, "zero_inflated": True}
@@ -95,9 +97,17 @@ def rules_in(keys: Keys, descriptions: Mapping[str, str]) -> tuple[list[Rule], d
             read = [one for one in readings if _is_sound(one, columns)]
             rules += [one for one in read if one.text not in {each.text for each in rules}]
             is_own = ELSE.fullmatch(clause) is not None and _is_answered(name, keys[name], words)
-            if not read and LOOKS_LIKE_ONE.search(clause) and not is_own:
+            looks = LOOKS_LIKE_ONE.search(clause) or _names_others(clause, name, keys)
+            if not read and looks and not is_own:
                 unread.setdefault(name, []).append(clause)
     return rules, unread
+
+
+def _names_others(clause: str, name: str, names: Collection[str]) -> bool:
+    """Tell whether a clause bounds a column by another one, or reckons it from two of which one is named as it is."""
+    match = OF_LIMIT.fullmatch(clause) or OF_SUM.fullmatch(clause)
+    others = {one.casefold() for one in names if one != name}
+    return match is not None and any(word.casefold() in others for word in match.groupdict().values())
 
 
 def zero_clauses(keys: Keys, descriptions: Mapping[str, str]) -> dict[str, str]:

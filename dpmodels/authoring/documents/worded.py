@@ -195,7 +195,8 @@ def _is_unambiguous(words: str, bounds: list[Cell]) -> bool:
     said = Counter(FIGURE.findall(" ".join(rest))) - Counter(FIGURE.findall(" ".join(cell.text for cell in bounds)))
     members = [one.strip() for cell in bounds if cell.heading == "values" for one in cell.text.split("|")]
     is_open = any(RANGE.fullmatch(bare(one)) or OPEN_LIST.match(one) for one in members)
-    once = not ("range" in stated and stated & {"min", "max"}) and not said
+    are_words = stated == {"values"} and not any(map(FIGURE.search, members))  # which no number beside them is one of
+    once = not ("range" in stated and stated & {"min", "max"}) and (are_words or not said)
     return once and not is_open and not CITED.search(words) and not any(map(OBSERVED.search, rest))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from dpmodels.contract.columns import Continuous, Derived, computed, copy_of
 from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.nested import in_names
-from dpmodels.contract.derivation.terms import is_reckoned, may_have_mean
+from dpmodels.contract.derivation.terms import is_reckoned, may_have_mean, terms_of
 from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.workload import FEWEST_JOINT, MOST_JOINT
 from dpmodels.plural import listed
@@ -23,6 +23,10 @@ BY_ITS_COLUMNS = (
 BY_ANOTHER = (
     "of {name} the `joint` table of {columns} tells the mean by {others} and not that of all rows: "
     "`nacre means RUN {name} --by {by}` states it"
+)
+NO_MEAN_BY_GROUP = (
+    "{name} has no mean by group{but}, since {null} may be null: have it counted beside, as `{name}_counted: "
+    "{{computed: {name}, keep: drop, nullable: true, ...}}` (docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 NOT_IN_REPORT = ", and a report does not"
 FIGURES_ALONE = (
@@ -52,6 +56,28 @@ def of_products(columns: Mapping[str, Any], target: str | None, joint: Sequence[
     few = [one for one in few if FEWEST_JOINT <= len(operands[one]) <= MOST_JOINT]
     more = OR_JOINT.format(name=few[0]) if few else ""
     return [NO_MEAN.format(names=listed(rest, "and"), name=rest[0], joint=more), *told]
+
+
+def with_nulls(columns: Mapping[str, Any], target: str | None, joint: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Say of which derived sums there is no mean by group, since their terms are not of the same rows.
+
+    ``joint``: the columns of each joint table that a workload asks for, which tells the mean by the others of it.
+    """
+    remarks = list[str]()
+    for name, one in columns.items():
+        if not isinstance(one, Derived) or not one.formula or copy_of(name, columns):
+            continue
+        nulls = [each for each in one.operands if getattr(columns.get(each), "nullable", False)]
+        if not nulls or moment_of(one.formula, columns) or len(terms_of(one.formula)) < 2:
+            continue
+        others = {each: None for table in joint if {*one.operands} < {*table} for each in table}
+        but = list(others.keys() - {*one.operands})
+        if target is not None and target not in one.operands and len(one.operands) == 2:
+            but.append(target)
+        but = [each for each in columns if each in but]
+        said = f" but by {listed(but, 'and')}" if but else ""
+        remarks.append(NO_MEAN_BY_GROUP.format(name=name, but=said, null=listed(nulls, "or")))
+    return remarks
 
 
 def _is_multiple(name: str, columns: Mapping[str, Any]) -> bool:

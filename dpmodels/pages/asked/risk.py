@@ -32,7 +32,7 @@ def risks(words: Words, *others: Words) -> list[tuple[str, ...]]:
     one_step = f"Files made {step} are compared (ε). Odds rise by {by_factor(words['factor'])}"
     won = f"an even bet on {there} is won in"
     rows = [
-        ("guesses_of_budget", won, "Right answers of the best attacker, δ counted in; a coin wins 50 %"),
+        ("guesses_of_budget", won, "Right answers of the best attacker by ε and δ alone; a coin wins 50 %"),
         ("example", f"a guess of 10 % on {there} becomes", one_step),
     ]
     if of_values:

@@ -1,7 +1,8 @@
 """What the mean of a derived column is, where it follows from means that are stated, or from counts.
 
 The mean of a sum of multiples of columns is that sum of their means, and is off by no more than the sum of what they
-are off by. That of any other formula follows from the counts of its columns together (counted.py).
+are off by. That of any other formula follows from the counts of its columns together (counted.py), and so does that of
+a sum of several columns of which one may be null: its rows are not those of each of them.
 
 Privacy: post-processing of what a report says of other columns, and of the public schema.
 """
@@ -196,7 +197,7 @@ def has_counted_mean(
     return (
         column.formula is not None
         and column.dtype in EXACT
-        and (bool(copy) or affine_of(column.formula) is None)
+        and (bool(copy) or affine_of(column.formula) is None or _is_sum_with_nulls(column.formula, columns))
         and moment_of(column.formula, columns) is None
         and math.isfinite(sum(map(abs, reach(column.formula, columns))))
         and {one["name"] for one in counted} == names
@@ -204,6 +205,12 @@ def has_counted_mean(
         and all(_is_stated(one, "mean") or is_open(one) for one in counted if "mean" in one)
         and all("released" in one and not unresolved(one) and "discovered_bounds" not in one for one in counted)
     )
+
+
+def _is_sum_with_nulls(formula: str, columns: Mapping[str, Any]) -> bool:
+    """Tell whether a formula is of several columns of which one may be null, so that their means are of other rows."""
+    names = names_in(formula)
+    return len(names) > 1 and any(getattr(columns[name], "nullable", False) for name in names)
 
 
 def _rounding(column: Derived) -> float:

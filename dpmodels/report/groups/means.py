@@ -48,8 +48,9 @@ T = TypeVar("T")
 EPOCH = "1970-01-01"
 """The moment that means of dates are reckoned from, in seconds."""
 SPLIT = (
-    "the mean of {column} by groups would be a sum of means of its terms, and these have different rows, since some of "
-    "its columns have nulls or are counted in other groups: name all its columns in one entry of a workload"
+    "{column} has no mean by these groups: it would be a sum of means of its terms, and these have different rows, "
+    "since some of its columns have nulls or are counted in other groups. For the next release have it counted beside "
+    "(docs/columns-that-depend.md#a-column-for-figures-alone)"
 )
 
 
