@@ -82,7 +82,7 @@ def test_which_share_a_mean_is_and_times_of_day_are_printed(capsys: pytest.Captu
     assert (row["value"], row["at_low"]) == ("oui", 28800)
     show_means(shares, None, False, contract, "paid")
     out = capsys.readouterr().out
-    assert "13 %" in out and "08:00" in out and "12:16" in out and "28,800" not in out
+    assert "13\N{NO-BREAK SPACE}%" in out and "08:00" in out and "12:16" in out and "28,800" not in out
     show_means(pd.DataFrame({"ward": ["a"], "mean": [51787.4], "within": [471.8]}), None, False, contract, "at")
     out = capsys.readouterr().out
     assert "14:23" in out and "7.9 min" in out
