@@ -112,7 +112,7 @@ def test_more_users_are_drawn_and_the_release_is_fitted_again_for_nothing(shop_r
     assert charges(shop_run / "home") == before
     code, _, err = run_cli("marginals", run, "--out", tmp_path / "m.parquet", "--home", shop_run / "home")
     assert code == 0, err
-        assert "children" in pq.read_table(tmp_path / "m.parquet")["column_1"].to_pylist()
+    assert "children" in pq.read_table(tmp_path / "m.parquet")["column_1"].to_pylist()
 
 
 def test_python_gives_both_tables(shop_run):
