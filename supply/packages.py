@@ -131,7 +131,7 @@ def attempt(programs: Path, folder: Path) -> None:
         ("--version", 0, f"nacre {PROJECT['version']}\n"),
         ("--help", 0, "synthesize"),
         ("deploy --show", 0, "entrypoint: nacre.flows."),
-        (f"plan {RUN}", 0, "noise_multiplier"),
+        (f"plan {RUN}", 0, "stands out"),
         (f"synthesize {RUN} --no-prefect", 0, "next: nacre verify"),
         ("verify hand-off", CONSISTENT, "CONSISTENT ONLY"),
     ):
