@@ -13,7 +13,7 @@ from dpmodels.contract.continuous import DEFAULT_CELLS
 from dpmodels.contract.derivation.bounds import unseen_bounds
 from dpmodels.contract.derivation.shares import as_share
 from dpmodels.contract.derivation.stays import of_a_stay
-from dpmodels.contract.derivation.unstated import for_figures_alone, of_products, with_nulls
+from dpmodels.contract.derivation.unstated import for_figures_alone, of_changed, of_products, with_nulls
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.identifiers.identifier import uniques_of
 from dpmodels.contract.workload import weighed
@@ -164,7 +164,7 @@ def before_a_charge(contract: Any) -> list[str]:
     of_columns.append(for_figures_alone(columns, asked_by_name(contract)))
     joint = [one.columns for one in weighed(contract) if one.joint] if getattr(contract, "workload", ()) else []
     target = getattr(contract, "target", None)
-    of_columns += [*of_products(columns, target, joint), *with_nulls(columns, target, joint)]
+    of_columns += [*of_products(columns, target, joint), *with_nulls(columns, target, joint), *of_changed(columns)]
     parts = (_of_part(rule, columns) for rule in getattr(contract, "rules", ()))
     return [*filter(None, (*of_columns, *parts, _of_persons(contract, columns)))]
 

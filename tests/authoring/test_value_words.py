@@ -75,6 +75,13 @@ def test_a_list_of_categories_stays_one(tmp_path: Path, values: str) -> None:
     assert columns_of(tmp_path, f"| KIND | its kind | {values} |")["KIND"]["values"] == values.split(", ")
 
 
+def test_codes_of_letters_before_what_they_stand_for_are_to_be_confirmed(tmp_path: Path) -> None:
+    kinds = columns_of(tmp_path, "| KIND | its kind | ABD Aberdeen, BHM Birmingham, 24H next day |")["KIND"]
+    assert kinds == {"type": "categorical", "values": ["ABD", "BHM", "24H"], "confirm": "TODO"}
+    plain = columns_of(tmp_path, "| KIND | its kind | Aberdeen, New York, York |")["KIND"]
+    assert plain == {"type": "categorical", "values": ["Aberdeen", "New York", "York"]}
+
+
 def test_what_labels_say_is_no_word_about_the_column(tmp_path: Path) -> None:
     said = "P = public, N = not for publication, R = rounded up, D = 6 digits, L = as NETTO"
     assert columns_of(tmp_path, f"| KIND | its kind | {said} |")["KIND"]["values"] == ["P", "N", "R", "D", "L"]

@@ -215,6 +215,17 @@ def test_a_multiple_of_a_counted_amount_has_a_mean_and_nothing_is_said_of_it() -
     assert not any("a report states no mean" in one for one in before_a_charge(make(text + counted)))
 
 
+def test_what_follows_from_a_clipped_column_is_said_to_have_no_mean() -> None:
+    text = (
+        "name: x\ncolumns:\n  price: {type: number, min: 1, max: 9, round: 2, outside: clip}\n"
+        "  extra: {type: number, min: 1, max: 9, round: 2}\n  vat: {type: derived, formula: 0.2 * price, round: 2}\n"
+        "  total: {type: derived, formula: price + extra, round: 2}\n  half: {type: derived, formula: extra / 2}\n"
+    )
+    (said,) = [one for one in before_a_charge(make(text)) if "outside: clip" in one and "states no mean" in one]
+    assert said.startswith("of vat and total a report states no mean, since `outside: clip` has price counted by")
+    assert not any("states no mean" in one for one in before_a_charge(make(text.replace(", outside: clip", ""))))
+
+
 def test_a_sum_of_which_one_term_may_be_null_is_said_to_have_no_mean_by_group_before_a_charge() -> None:
     text = (
         "name: x\nWORKLOADcolumns:\n  ward: {type: categorical, values: [u, v]}\n  sick: {type: boolean}\n"

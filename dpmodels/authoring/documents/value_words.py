@@ -32,12 +32,15 @@ OF_A_VALUE = re.compile(r"\S+(?: \S+)?(?:\s*=\s*|:\s+|\s+[-–]\s+)\S.*")
 """A value of one word or two, with what it stands for."""
 CODED = re.compile(r"(-?\d{1,6})(?:\s+[^\W\d][^=:;|]*)?")
 """A number, perhaps with what it stands for behind a blank."""
+LETTERED = re.compile(r"(?=\w*[A-Z])([A-Z\d]{2,6})\s+[^\W\d].*")
+"""A code of capital letters, perhaps with digits, and what it stands for behind a blank."""
 EMPTY_IS = re.compile(r"(?:empty|blank|null|leer|leeg|vide|vac[ií][oa])\s*[=:].+", re.IGNORECASE)
 OR_MORE = re.compile(r",\s*(?:or|oder|ou|o) (?:more|less|mehr|weniger|plus|más)\b", re.IGNORECASE)
 """What takes bounds back that stand before it."""
 END_LABELS = re.compile(r"\s*\(\s*(-?\d+)\s*=[^()]*\)")
 """What one number stands for, in brackets behind bounds that it is one of."""
 FEWEST_CODES = 2  # plain numbers among those with words behind them
+FEWEST_LETTERED = 3
 SHORT = 2  # letters of a code, which is no name of a column
 
 
@@ -99,8 +102,11 @@ def _is_about(part: str, names: Collection[str]) -> bool:
 
 
 def _codes(part: str) -> list[str]:
-    """Return the numbers of a list of which some have a word behind them, as `0 none, 1, 2`; else nothing."""
+    """Return the codes of a list that words stand behind, as `0 none, 1, 2` or `ABD Aberdeen, …`; else nothing."""
     tokens = [token.strip() for token in re.split(r"[,|]", part)]
+    lettered = [match[1] for token in tokens if (match := LETTERED.fullmatch(token))]
+    if len(tokens) == len({*lettered}) >= FEWEST_LETTERED:
+        return lettered
     matches = [CODED.fullmatch(token) for token in tokens]
     codes = [match[1] for match in matches if match]
     is_plain = [code == token for code, token in zip(codes, tokens, strict=False)]

@@ -11,6 +11,8 @@ from dpmodels.contract.formula import moment_of, names_in
 from dpmodels.contract.workload import FEWEST_JOINT, MOST_JOINT
 from dpmodels.plural import listed
 
+CHANGED = ("clip", "other", "nearest")
+"""What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 NO_MEAN = (
     "of {names} a report states no mean: where a study asks for it, count it beside, as `{name}_counted: {{computed: "
     "{name}, keep: drop, ...}}`{joint} (docs/columns-that-depend.md#a-column-for-figures-alone)"
@@ -27,6 +29,10 @@ BY_ANOTHER = (
 NO_MEAN_BY_GROUP = (
     "{name} has no mean by group{but}, since {null} may be null: have it counted beside, as `{name}_counted: "
     "{{computed: {name}, keep: drop, nullable: true, ...}}` (docs/columns-that-depend.md#a-column-for-figures-alone)"
+)
+OF_CHANGED = (
+    "of {names} a report states no mean, since `outside: {outside}` has {column} counted by other values than {it} "
+    "from: where all its values lie within its bounds, leave `outside` out"
 )
 NOT_IN_REPORT = ", and a report does not"
 FIGURES_ALONE = (
@@ -78,6 +84,25 @@ def with_nulls(columns: Mapping[str, Any], target: str | None, joint: Sequence[S
         said = f" but by {listed(but, 'and')}" if but else ""
         remarks.append(NO_MEAN_BY_GROUP.format(name=name, but=said, null=listed(nulls, "or")))
     return remarks
+
+
+def of_changed(columns: Mapping[str, Any]) -> list[str]:
+    """Say of which derived numbers there is no mean, since a column that they follow from is clipped or the like."""
+    follows = dict[str, list[str]]()
+    for name, one in columns.items():
+        if isinstance(one, Derived) and one.formula and not copy_of(name, columns):
+            changed = [each for each in one.operands if getattr(columns.get(each), "outside", "") in CHANGED]
+            if changed and moment_of(one.formula, columns) is None:
+                follows.setdefault(changed[0], []).append(name)
+    return [
+        OF_CHANGED.format(
+            names=listed(names, "and"),
+            outside=columns[column].outside,
+            column=column,
+            it="it follows" if len(names) == 1 else "they follow",
+        )
+        for column, names in follows.items()
+    ]
 
 
 def _is_multiple(name: str, columns: Mapping[str, Any]) -> bool:

@@ -20,14 +20,13 @@ from dpmodels.contract.derivation.affine import affine_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.reach import reach
 from dpmodels.contract.derivation.tariff import is_placed
+from dpmodels.contract.derivation.unstated import CHANGED
 from dpmodels.contract.formula import is_whole, moment_of, names_in, reckon
 from dpmodels.pages.glance import unresolved
 from dpmodels.report.numbers import FAR, NOTABLE, OPEN
 from dpmodels.statistics.digits import beside
 from dpmodels.statistics.normal import NORMAL_95
 
-CHANGED = ("clip", "other", "nearest")
-"""What a schema does with values outside of it by which raw rows follow from other values than were counted."""
 STEPS, MOST_COMBINATIONS = 17, 100_000
 """Values between the bounds of a column at which a formula is looked at, and combinations of all columns' values."""
 EXACT = (None, "int64", "float64")

@@ -20,11 +20,11 @@ from dpmodels.contract.conditions import Condition, cell_shares
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import moved_by_rounding, polynomial_of, reach_of, settled
 from dpmodels.contract.derivation.reach import Ends, reach
+from dpmodels.contract.derivation.unstated import CHANGED
 from dpmodels.contract.formula import names_in
 from dpmodels.contract.implications import Implication
 from dpmodels.methods.parts.marginals import NoisyTable
 from dpmodels.report.derived.counted import Moments
-from dpmodels.report.derived.means import CHANGED
 
 HALF = 0.5 + 1e-6
 """Of the last decimal, with what float64 adds to it."""

@@ -23,6 +23,7 @@ from dpmodels.contract.columns import Continuous, Datetime, Number, copy_of
 from dpmodels.contract.derivation.derived import Derived
 from dpmodels.contract.derivation.monotone import is_monotone, is_monotone_in_each
 from dpmodels.contract.derivation.reach import reach
+from dpmodels.contract.derivation.unstated import CHANGED
 from dpmodels.contract.formula import is_whole, moment_of
 from dpmodels.generators.ends import steps_at
 from dpmodels.pages.glance import likely_error, likely_of_pair, rank_error, unresolved
@@ -30,7 +31,7 @@ from dpmodels.pages.notes import COUNTED_AS
 from dpmodels.report.axis import FEW, LARGE, LEAST_PART, LONG_TAIL, axis_of
 from dpmodels.report.bins import MOST, Bins
 from dpmodels.report.derived.counted import named_value
-from dpmodels.report.derived.means import CHANGED, counted_mean, has_counted_mean, known_means
+from dpmodels.report.derived.means import counted_mean, has_counted_mean, known_means
 from dpmodels.report.pair import Pair
 from dpmodels.report.within import DIGITS
 

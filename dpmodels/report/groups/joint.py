@@ -160,10 +160,10 @@ def _parts(counted: Counted, column: str, by: Sequence[str], measured: Measured)
             errors, noise = errors_of_groups(term.groups), term.groups["noise"].to_numpy(dtype=np.float64)
             common = np.sqrt(np.maximum(errors**2 - noise**2, 0.0))
             figures = zip(term.groups.index, term.groups["mean"], errors, common, strict=True)
-            found = [
+            of_groups = [
                 PartMean(labels == str(key), float(mean), float(off), float(one)) for key, mean, off, one in figures
             ]
-            parts += [one for one in found if math.isfinite(one.mean) and math.isfinite(one.error)]
+            parts += [one for one in of_groups if math.isfinite(one.mean) and math.isfinite(one.error)]
             terms.append(term)
     return parts, terms
 

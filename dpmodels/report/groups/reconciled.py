@@ -19,8 +19,8 @@ from dpmodels.contract.columns import Continuous, Datetime, Derived, Discrete, M
 from dpmodels.contract.constraints import Constraint
 from dpmodels.contract.derivation.polynomial import Polynomial, Product, polynomial_of, reach_of_product, settled
 from dpmodels.contract.derivation.reach import Ends, reach
+from dpmodels.contract.derivation.unstated import CHANGED
 from dpmodels.contract.formula import moment_of, names_in
-from dpmodels.report.derived.means import CHANGED
 from dpmodels.report.groups.cells import Inside
 from dpmodels.report.groups.least_squares import Sums, estimate
 from dpmodels.report.groups.means import INTERVAL, Measured, Term
