@@ -11,7 +11,7 @@ from dpmodels.codec.encode import Records
 from dpmodels.contract.schema import Schema
 from dpmodels.embeddings.partition import Partition
 from dpmodels.generators.load import load_generator
-from dpmodels.generators.refinements.coupling import Coupling, Line, coupling_of
+from dpmodels.generators.refinements.coupling import Coupling, Line, _knots, coupling_of
 from dpmodels.methods.registry import create
 from dpmodels.privacy import PrivacyBudget
 from dpmodels.releases.system import Craft
@@ -114,3 +114,10 @@ def test_rows_of_users_are_not_coupled(tmp_path):
     line = system.plan(schema, PrivacyBudget(epsilon=10, delta=1e-5, unit=schema.unit))
     released, _ = measured(system, tmp_path, line, shop.make_records(500))
     assert system.fit(released, Craft(seed=0)).coupling is None
+
+
+def test_a_cell_whose_values_are_alike_has_a_spread_that_rounding_makes_no_less_than_nothing() -> None:
+    cell = np.repeat(np.arange(4), 2000)
+    values = np.stack([np.repeat([0.0, 1.0, 2.0, 3.0], 2000), np.repeat([0.1, 0.7, 1.1, 1.3], 2000)], axis=1)
+    x, y, spread = _knots(cell, values)
+    assert len(x) == len(y) == 4 and np.isfinite(spread).all() and (spread > 0).all()

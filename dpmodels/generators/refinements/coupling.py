@@ -209,7 +209,7 @@ def _knots(cell: Whole, values: Floats) -> Floats:
         np.stack([np.bincount(cell, side, minlength=len(sizes)) for side in table.T]) / sizes
         for table in (values, np.square(values))
     )
-    variances, order = squares - np.square(means), np.argsort(means[0])
+    variances, order = np.maximum(squares - np.square(means), 0.0), np.argsort(means[0])  # rounding leaves less
     (x, y), (of_x, of_y) = means[:, order], variances[:, order]
     if len(x) < 2 or not np.diff(x).min() > 0:
         return np.zeros((3, 0))
