@@ -102,7 +102,7 @@ def test_a_hand_off_has_none_in_any_file_and_holds(tmp_path: Path) -> None:
     (config := tmp_path / "config.yaml").write_text(yaml.safe_dump({"model": model}))
     out, home, made = tmp_path / "out", ["--home", tmp_path / "home"], tmp_path / "more.csv"
     words = ["synthesize", data, "--schema", schema, "--config", config, "--epsilon", 1, "--delta", 1e-5, "--open"]
-    assert run_cli(*words, *home, "--out", out, "--format", "csv", "--no-prefect")[0] == 0
+    assert run_cli(*words, *home, "--rows", 100, "--out", out, "--format", "csv", "--no-prefect")[0] == 0
     rows = pq.read_table(out / "synthetic")
     assert rows.column_names == ["amount", "refunded"] and len(set(rows["refunded"].to_pylist())) > 1
     assert (out / "synthetic.csv").read_text().startswith('"amount","refunded"\n')
