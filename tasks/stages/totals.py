@@ -2,7 +2,7 @@
 
 With N the rows of a group and t the standard deviation of their noise, M its mean and w what that is within in nineteen
 releases of twenty, the total N M is within sqrt((N w)^2 + (1.96 t M)^2). Mean and rows are of the same noise, which
-mostly takes from one what it adds to the other (benchmarks.groups).
+mostly takes from one what it adds to the other.
 
 Privacy: post-processing of released counts and public noise scales.
 """

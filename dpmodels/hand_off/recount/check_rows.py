@@ -60,7 +60,7 @@ def _count(folder: Path, parts: list[str], contract: Contract, check: Verificati
             check.notes.append(TOO_MANY.format(most=most))
             return
         with bar("counting") if bar and number > MANY else nullcontext(_silent) as tick:
-            rows = rows.told(lambda done: tick(done, number))
+            rows = rows.reporting(lambda done: tick(done, number))
             every = differing(report, rows) if contract.kind != "tree" else differing_in_tree(report, rows, contract)
             first = next(every, None)
     except (NacreError, OSError, pa.ArrowException, *OF_FACTS):

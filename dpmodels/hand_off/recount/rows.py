@@ -31,7 +31,7 @@ class HandedOver:
     schema: Schema
     tell: Callable[[int], None] = lambda _: None
 
-    def told(self, tell: Callable[[int], None]) -> "HandedOver":
+    def reporting(self, tell: Callable[[int], None]) -> "HandedOver":
         """Return the same, which tells how many rows were read."""
         return replace(self, tell=tell)
 
@@ -76,8 +76,8 @@ class OfUsers(HandedOver):
     def __iter__(self) -> Iterator["Rows"]:
         tables = dict[str, pa.Table]()
         for name in tables_of(self.schema):
-            own = replace(self, parts=[part for part in self.parts if part.split("/")[1] == name])
-            tables[name] = pa.Table.from_batches([*own.batches()]).unify_dictionaries()
+            of_table = replace(self, parts=[part for part in self.parts if part.split("/")[1] == name])
+            tables[name] = pa.Table.from_batches([*of_table.batches()]).unify_dictionaries()
         flat = join(self.schema, tables)
         weights = 1.0 / np.maximum(flat.column(CHILDREN).to_numpy().astype(np.float64), 1.0)
         yield Rows(flat, self.schema.flat, weights)

@@ -22,11 +22,11 @@ def differing_in_tree(report: Facts, rows: HandedOver, tree: Tree) -> Iterator[D
     tables = {name: _read(rows, name, tree) for name in tree.tables}
     for name, shares in _shares(tables, tree).items():
         schema, prefix = tree.schema_of(name), f"{name}."
-        own = {key for key, column in schema.columns.items() if isinstance(column, Modelled)}
+        modelled = {key for key, column in schema.columns.items() if isinstance(column, Modelled)}
         columns = [
             {**one, "name": bare}
             for one in report["columns"]
-            if one.get("table") == name and (bare := one["name"].removeprefix(prefix)) in own
+            if one.get("table") == name and (bare := one["name"].removeprefix(prefix)) in modelled
         ]
         for one in of_columns(columns, [Rows(tables[name], schema, 1.0 / shares)]):
             yield one._replace(what=f"{one.what}, in table {name}")
@@ -34,8 +34,8 @@ def differing_in_tree(report: Facts, rows: HandedOver, tree: Tree) -> Iterator[D
 
 def _read(rows: HandedOver, name: str, tree: Tree) -> pa.Table:
     parts = [part for part in rows.parts if part.split("/")[1] == name]
-    own = replace(rows, parts=parts, schema=tree.handed_over(name))
-    return pa.Table.from_batches(own.batches()).unify_dictionaries()
+    of_table = replace(rows, parts=parts, schema=tree.handed_over(name))
+    return pa.Table.from_batches(of_table.batches()).unify_dictionaries()
 
 
 def _shares(tables: Mapping[str, pa.Table], tree: Tree) -> dict[str, Floats]:

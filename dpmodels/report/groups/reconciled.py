@@ -195,8 +195,8 @@ def reconciled(
     errors = _errors(of @ gains, [*sums, *of_all])
     if any(one.is_exact for _, one in known.values()):
         both, freely = zip(of_all, known.values(), strict=True), means
-        held = [one._replace(error=one.error * (not whole.is_exact)) for one, (_, whole) in both]
-        means, _ = estimate(_stacked([*sums, *held], unknowns), limits, low, high)
+        exact = [one._replace(error=one.error * (not whole.is_exact)) for one, (_, whole) in both]
+        means, _ = estimate(_stacked([*sums, *exact], unknowns), limits, low, high)
         errors = np.hypot(errors, of @ (means - freely) / INTERVAL)
     return _rounded(_with_means(asked.whole, of @ means + written[name].get((), 0.0), errors), decimals)
 
